@@ -1,0 +1,127 @@
+import json
+import warnings
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from unspool.cli.flags import Flag, chosen, decoding_flags, flag
+from unspool.cli.run import command as run
+from unspool.cli.verb import Verb
+from unspool.core.errors import ParameterError
+from unspool.core.params import Params, fields, spellings
+
+BUILT = [row for row in fields().values() if row.built]
+UNBUILT = [
+    row
+    for row in fields().values()
+    if not row.built and row.name != "stream" and not {"True", "False"} <= {*map(repr, row.neutral)}
+]
+
+
+@click.command(cls=Verb)
+@decoding_flags
+def echo(**arguments):
+    click.echo(json.dumps(chosen(arguments)))
+
+
+def given(*args: str) -> dict:
+    ran = CliRunner().invoke(echo, args, catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    return json.loads(ran.stdout)
+
+
+def value_for(row) -> str:
+    """A value, as typed, that is not neutral."""
+    kinds = {
+        "int": lambda: str(int(min(row.range.low + 3, row.range.high))),
+        "float": lambda: str(row.range.low + 0.5),
+        "str": lambda: "abc",
+        "bool | str": lambda: row.range.words[0].lower(),
+        "tuple[int, ...]": lambda: "3,5",
+        "tuple[str, ...]": lambda: "abc",
+        "Repeats": lambda: '{"max_pattern_size": 4}',
+        "str | Strategy": lambda: "greedy",
+    }
+    return kinds.get(row.type, lambda: '{"a": 1}')()
+
+
+def flag_and_value(row, name: str) -> list[str]:
+    if row.type == "bool":
+        return [("--no-" + flag(name)[2:]) if row.default else flag(name)]
+    return [flag(name), value_for(row)]
+
+
+@pytest.mark.parametrize("name", [name for name in spellings() if name != "stream"])
+def test_every_spelling_is_a_flag_and_keeps_its_name(name):
+    row = spellings()[name][0]
+    assert list(given(*flag_and_value(row, name))) == [name]
+
+
+@pytest.mark.parametrize("row", BUILT, ids=lambda row: row.name)
+def test_a_flag_of_this_version_is_accepted_by_the_table(row):
+    asked = given(*flag_and_value(row, row.name))
+    assert list(Params.of(asked | {"add_generation_prompt": False}).given())
+
+
+@pytest.mark.parametrize("row", UNBUILT, ids=lambda row: row.name)
+def test_a_flag_of_a_later_version_is_hidden_and_refused_by_name(row):
+    asked = given(*flag_and_value(row, row.name))
+    with pytest.raises(ParameterError, match=f"^{row.name}=.*not in this version"):
+        Params.of(asked)
+    help_text = CliRunner().invoke(echo, ["--help"]).stdout
+    assert f"{flag(row.name)} " not in help_text
+
+
+def test_help_lists_every_flag_of_this_version_under_its_group():
+    ran = CliRunner().invoke(echo, ["--help"])
+    for row in BUILT:
+        assert flag(row.name) in ran.stdout
+        assert f"{row.group.capitalize()}:" in ran.stdout
+
+
+def test_values_are_read_as_they_are_written():
+    assert given("--temperature", ".8", "--top-k", "40", "--do-sample") == {
+        "temperature": 0.8,
+        "top_k": 40,
+        "do_sample": True,
+    }
+    assert given("--stop", "a,b", "--stop", "\n") == {"stop": ["a,b", "\n"]}
+    assert given("--eos-token-id", "1,2", "--eos-token-id", "3") == {"eos_token_id": [1, 2, 3]}
+    assert given("--early-stopping", "TRUE") == {"early_stopping": True}
+    assert given("--early-stopping", "never") == {"early_stopping": "never"}
+    assert given("--logit-bias", '{"5": -100}') == {"logit_bias": {"5": -100}}
+    assert given("--grammar", "root ::= x") == {"grammar": "root ::= x"}
+    assert given("-n", "3") == {"n": 3}
+    assert given("--no-do-sample", "--temperature", "0") == {"temperature": 0, "do_sample": False}
+    assert given() == {}
+
+
+def test_both_spellings_reach_the_table_which_refuses_a_disagreement():
+    asked = given("--max-tokens", "5", "--max-new-tokens", "6")
+    with pytest.raises(ParameterError, match="two spellings"):
+        Params.of(asked)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--top-k", "many"),
+        ("--temperature", "hot"),
+        ("--stop-token-ids", "1,x"),
+        ("--repetition-detection", "often"),
+        ("--repetition-detection", "[" * 100_000),
+        ("--temprature", "1"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_wrong_usage(args):
+    ran = CliRunner().invoke(echo, args)
+    assert ran.exit_code == 2 and args[0] in ran.stderr
+
+
+def test_no_flag_is_defined_twice():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        names = [name for option in run.params for name in (*option.opts, *option.secondary_opts)]
+    assert len(names) == len(set(names))
+    assert any(isinstance(option, Flag) for option in run.params)

@@ -1,0 +1,128 @@
+"""The flags of decoding, one for each parameter of the table and for each of its other spellings.
+
+Knows how a value is written on a command line; what it may be is the table's business, and which
+spellings contradict each other too. Parameters that this version lacks have hidden flags, so that
+they are refused by name and not as a typing error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import click
+
+from unspool.core.params import fields
+from unspool.core.values import INT_MOST, Parameter
+
+DEST = "set_"  # keeps the parameters' names apart from the verbs' own
+OWN = {"stream"}  # verbs say --no-stream
+
+
+class Flag(click.Option):
+    """An option that sets a decoding parameter; `section` is where help lists it."""
+
+    def __init__(self, *args: Any, section: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.section = section
+
+
+def decoding_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds the flags to a verb; its keyword arguments then hold what `chosen` reads."""
+    for add in reversed([option for row in fields().values() for option in _options(row)]):
+        function = add(function)
+    return function
+
+
+def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Takes the flags that were given out of a verb's arguments: spelling to value."""
+    names = [name for name in arguments if name.startswith(DEST)]
+    values = {name.removeprefix(DEST): arguments.pop(name) for name in names}
+    rows = {spelling: row for row in fields().values() for spelling in _spellings(row)}
+    return {
+        name: _value(rows[name], name, value)
+        for name, value in values.items()
+        if value is not None and value != ()
+    }
+
+
+def _spellings(row: Parameter) -> tuple[str, ...]:
+    return (row.name, *(alias.partition("*")[0] for alias in row.aliases))
+
+
+def flag(name: str) -> str:
+    """The flag of a spelling: "top_p" is "--top-p"."""
+    return "--" + name.replace("_", "-")
+
+
+def _options(row: Parameter) -> Iterator[Callable[..., Any]]:
+    if row.name in OWN:
+        return
+    for name in _spellings(row):
+        own = name == row.name
+        names = [flag(name)]
+        if row.type == "bool":
+            names = [f"{flag(name)}/--no-{flag(name)[2:]}"]
+        elif name == "n":
+            names.append("-n")
+        settings = _KINDS.get(row.type, _TEXT)
+        yield click.option(
+            *names,
+            DEST + name,
+            cls=Flag,
+            section=row.group,
+            default=None,
+            hidden=not (own and row.built),
+            help=_help(row),
+            **settings,
+        )
+
+
+def _help(row: Parameter) -> str:
+    facts = [f"also {flag(name)}" for name in row.aliases if "*" not in name]
+    if row.default not in (None, ""):
+        facts.insert(0, f"default {row.default}")
+    if row.type in ("int", "float", "bool | str"):
+        facts.insert(0, str(row.range).removesuffix(str(INT_MOST)))
+    return f"{row.help} [{'; '.join(facts)}]" if facts else row.help
+
+
+def _value(row: Parameter, name: str, value: Any) -> Any:
+    if row.type == "tuple[int, ...]":
+        return [_whole(name, part) for one in value for part in one.split(",")]
+    if row.type == "bool | str":
+        return {"true": True, "false": False}.get(value.lower(), value)
+    if row.type in ("Repeats", "Any"):
+        return _json(row, name, value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a token id; write whole numbers with commas", param_hint=flag(name)
+        ) from None
+
+
+def _json(row: Parameter, name: str, text: str) -> Any:
+    """JSON where it is JSON; a parameter that may be anything takes other text as it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if row.type == "Any":
+            return text
+        raise click.BadParameter(f"{text!r} is not JSON", param_hint=flag(name)) from None
+
+
+_TEXT: Mapping[str, Any] = {"type": str, "metavar": "TEXT"}
+_KINDS: Mapping[str, Mapping[str, Any]] = {
+    "int": {"type": int, "metavar": "N"},
+    "float": {"type": float, "metavar": "X"},
+    "bool": {},
+    "tuple[int, ...]": {"type": str, "multiple": True, "metavar": "ID,ID,..."},
+    "tuple[str, ...]": {"type": str, "multiple": True, "metavar": "TEXT"},
+    "Repeats": {"type": str, "metavar": "JSON"},
+}

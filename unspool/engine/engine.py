@@ -1,0 +1,111 @@
+"""The engine: the one loop. Every strategy, rule, stop, memory and draft runs through `step`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unspool.core.branch import Branch, Ended
+from unspool.core.edits import Draft
+from unspool.core.events import Event, Finished, Paused
+from unspool.core.job import Job
+from unspool.core.request import Request
+from unspool.core.sockets import Memory, Model
+from unspool.engine.read import Open, read
+from unspool.engine.runner import Runner, Turn
+from unspool.engine.scheduler import Scheduler
+
+
+class Engine:
+    """Answers many requests at once. One step: draft, score, shape, read, decide, apply, settle."""
+
+    def __init__(self, model: Model, memory: Memory, scheduler: Scheduler | None = None) -> None:
+        self.runner = Runner(model, memory)
+        self.scheduler = scheduler or Scheduler()
+        self.jobs: list[Job] = []
+
+    def add(self, request: Request) -> Job:
+        job = Job(request, held=request.held)
+        self.jobs.append(job)
+        return job
+
+    @property
+    def busy(self) -> bool:
+        """Some job can go on without anybody's leave."""
+        return any(not (job.held and job.ready) or not job.live for job in self.jobs)
+
+    def step(self) -> list[tuple[Job, list[Event]]]:
+        """One forward for all jobs. Returns what each of them has to tell."""
+        self.draft()                                           # tentative tails
+        turns = self.scheduler.admit(self.jobs, self.runner)   # who takes part
+        scored = self.score(turns)                             # one forward: a row per open slot
+        self.read(scored)                                      # shape by rules, read small facts
+        told = [(job, self.decide(job)) for job in self.jobs]  # edits, applied in the job alone
+        self.settle()                                          # the finished leave
+        return [(job, events) for job, events in told if events]
+
+    def draft(self) -> None:
+        """Drafters fill the tentative tails of branches that are about to be scored."""
+        for job in self.jobs:
+            drafter = job.request.drafter
+            for branch in job.live if drafter else ():
+                if branch not in job.slots and not branch.draft and branch.written:
+                    guess = tuple(drafter.guess(branch)) if drafter else ()
+                    job.apply([Draft(branch, guess)])
+
+    def score(self, turns: Sequence[Turn]) -> list[tuple[Turn, Any]]:
+        """The rows of every turn. When a forward fails each turn is tried alone, so that only the
+        job at fault ends in an error."""
+        if not turns:
+            return []
+        try:
+            rows, at, out = self.runner.score(turns).rows(), 0, []
+            for turn in turns:
+                out.append((turn, rows[at:at + turn.rows]))
+                at += turn.rows
+            return out
+        except Exception as error:  # whatever a model raises is its job's error
+            if len(turns) == 1:
+                turns[0].job.error = error
+                return []
+            again = [self.runner.turn(t.job, t.branches, t.upto) for t in turns]
+            return [pair for turn in again for pair in self.score([turn])]
+
+    def read(self, scored: Sequence[tuple[Turn, Any]]) -> None:
+        opens = [Open(turn.job, branch, rows) for turn, rows in scored
+                 if turn.scored and turn.job.error is None for branch in turn.branches]
+        jobs = {o.branch: o.job for o in opens}
+        for branch, slots in read(opens).items():
+            if isinstance(slots, Exception):
+                jobs[branch].error = slots
+            else:
+                jobs[branch].slots[branch] = slots
+
+    def decide(self, job: Job) -> list[Event]:
+        """Let the strategy answer when every live branch has its slots."""
+        events: list[Event] = []
+        try:
+            if job.live and job.error is None and job.ready:
+                if job.held:
+                    fresh, job.paused = not job.paused, True
+                    return [Paused()] if fresh else []
+                job.decide()
+                job.held, job.paused = job.request.held, False
+                events = job.events()
+        except Exception as error:  # a strategy's fault is its job's
+            job.error = error
+        if job.error is not None:
+            job.end(Ended("error", type(job.error).__name__))
+        return events if job.live else [*events, Finished(job.error)]
+
+    def settle(self) -> None:
+        """Branches that ended or were dropped hold nothing more."""
+        alive: set[Branch] = {branch for job in self.jobs for branch in job.live}
+        for branch in [b for b in self.runner.held if b not in alive]:
+            self.runner.release(branch)
+        self.jobs = [job for job in self.jobs if job.live]
+
+    def close(self) -> None:
+        for job in self.jobs:
+            job.end(Ended("cancelled"))
+        self.jobs = []
+        self.runner.close()

@@ -1,0 +1,99 @@
+"""The runner: branches in, rows of scores out. Pure in meaning; a memory saves work in practice.
+
+It asks the memory for the longest known prefix of each text, and reads the rest in one forward.
+Branches that stand at the same place (n samples of one prompt) share one row.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from unspool.core.branch import Branch
+from unspool.core.errors import ParameterError
+from unspool.core.job import Job
+from unspool.core.prefix import Prefix
+from unspool.core.sockets import Lease, Memory, Model, Reader, Scores, Span
+from unspool.memories import Nothing
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """The part of one text that the next forward reads, for all `branches` that stand there.
+
+    `text` is the settled tokens and the draft; `upto` of its tokens will be known afterwards.
+    """
+
+    job: Job
+    branches: list[Branch]
+    text: Prefix
+    lease: Lease
+    start: int
+    upto: int
+    rows: int = field(default=0)
+
+    @property
+    def scored(self) -> bool:
+        """Its slots come with this forward; otherwise it is one more chunk of a long text."""
+        return self.upto == self.text.length
+
+
+class Runner:
+    def __init__(self, model: Model, memory: Memory) -> None:
+        self.model, self.memory = model, memory
+        self.forwards = 0
+        self.nothing: Memory = Nothing()
+        self.held: dict[Branch, tuple[Memory, Lease, Prefix]] = {}
+
+    def of(self, job: Job) -> Memory:
+        return self.memory if job.request.remember else self.nothing
+
+    def turn(self, job: Job, branches: list[Branch], budget: int) -> Turn:
+        """Lease what is known of the branches' text and plan at most `budget` tokens more."""
+        branch = branches[0]
+        begins = branch.written == 0 and branch not in self.held
+        self.release(branch)
+        text = branch.settled
+        if branch.parents != tuple(range(-1, len(branch.draft) - 1)) or branch.tail != "causal":
+            raise ParameterError("a draft that is not a chain of tokens is not in this version")
+        for token in branch.draft:
+            text = text.extend(token)
+        model = self.model
+        reader = Reader(model.fingerprint, model.numerics, job.request.salt)
+        memory = self.of(job)
+        lease = memory.known(reader, branch.settled)
+        upto = min(text.length, lease.length + budget) if memory.keeps else text.length
+        turn = Turn(job, branches, text, lease, lease.length, upto)
+        turn.rows = len(branch.draft) + 1 if turn.scored else 0
+        if begins:
+            job.usage.cached = lease.length
+        return turn
+
+    def score(self, turns: Sequence[Turn]) -> Scores:
+        """Launch one forward over all turns. Their leases then hold what was read."""
+        spans = [Span(t.lease, t.text.at(t.upto).last(t.upto - t.start), t.start, t.rows)
+                 for t in turns]
+        try:
+            scores = self.model.score(spans)
+        except BaseException:
+            for t in turns:
+                self.of(t.job).settle(t.lease, None)
+            raise
+        self.forwards += 1
+        for t in turns:
+            t.job.usage.computed += t.upto - t.start
+            self.held[t.branches[0]] = (self.of(t.job), t.lease, t.text.at(t.upto))
+        for job in {id(t.job): t.job for t in turns}.values():
+            job.usage.forwards += 1
+        return scores
+
+    def release(self, branch: Branch) -> None:
+        """The branch no longer holds what it read; the memory may keep it or not."""
+        if branch in self.held:
+            memory, lease, text = self.held.pop(branch)
+            memory.settle(lease, text)
+
+    def close(self) -> None:
+        for branch in list(self.held):
+            self.release(branch)
+        self.memory.clear()
+        self.model.close()

@@ -1,0 +1,102 @@
+"""A next-token distribution, whole: likeliest tokens, any token's probability, entropy, a chart."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unspool.core.errors import PromptError
+from unspool.kernels.head import Floats, log_sum_exp, top_ids
+from unspool.llm.facts import Facts
+from unspool.llm.results import Ranked
+
+if TYPE_CHECKING:
+    from unspool.engine.read import Row
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """P(next token | the text before it). `logprobs` [vocabulary]: natural logs, -inf if removed.
+
+    `rank` in its tables is the place in this distribution, 1 for the likeliest.
+    """
+
+    prompt: Any
+    logprobs: Floats
+    facts: Facts = field(repr=False)
+
+    @property
+    def model(self) -> str:
+        return self.facts.name
+
+    @property
+    def numerics(self) -> str:
+        return self.facts.numerics
+
+    @property
+    def probs(self) -> Floats:
+        return np.asarray(np.exp(self.logprobs))
+
+    @property
+    def entropy_bits(self) -> float:
+        """Shannon entropy in bits: 2 to this power is the number of equal choices it is like."""
+        p, kept = self.probs, np.isfinite(self.logprobs)
+        return float(-(p[kept] * self.logprobs[kept]).sum() / math.log(2))
+
+    def top(self, k: int = 10) -> list[Ranked]:
+        """The `k` likeliest tokens, best first; ties by the lower id; removed ones left out."""
+        if not isinstance(k, int) or k < 1:
+            raise PromptError(f"k={k!r}: a number of tokens is a whole number from 1 on")
+        ids = top_ids(self.logprobs, min(k, len(self.logprobs)))
+        kept = [int(i) for i in ids if np.isfinite(self.logprobs[i])]
+        return [self.ranked(i, place) for place, i in enumerate(kept, 1)]
+
+    def ranked(self, token: int, rank: int) -> Ranked:
+        logprob = float(self.logprobs[token])
+        return Ranked(token, self.facts.label(token), math.exp(logprob), logprob, rank)
+
+    def prob(self, token: str | int) -> float:
+        """The probability of a token, by its text (" blue") or id."""
+        return math.exp(self.logprob(token))
+
+    def logprob(self, token: str | int) -> float:
+        return float(self.logprobs[self.token_id(token)])
+
+    def token_id(self, token: str | int) -> int:
+        """The id of one token. Raises PromptError for a text that is not exactly one token."""
+        ids = [token] if isinstance(token, int) else self.facts.needs_text(
+            "a token's text").encode(token, specials=True, start=False)
+        if len(ids) != 1:
+            raise PromptError(f"{token!r} is {len(ids)} tokens {ids}: give a text that is one "
+                              "token, or an id")
+        return self.facts.check(ids)[0]
+
+    def to_json(self, k: int = 10) -> dict[str, Any]:
+        """The object that `next --json` prints."""
+        return {"prompt": self.prompt, "model": self.model, "numerics": self.numerics,
+                "entropy_bits": self.entropy_bits, "top": [t.json() for t in self.top(k)]}
+
+    def plot(self, path: str | None = None, k: int = 10) -> Any:
+        """A Plotly bar chart of the `k` likeliest tokens, the prompt as title; saved to `path`."""
+        from unspool.show.bars import plotly_bars
+
+        top = self.top(k)
+        figure = plotly_bars([t.text for t in top], [t.prob for t in top], str(self.prompt))
+        if path is not None:
+            figure.write_html(path)
+        return figure
+
+
+def raw(row: Row) -> Floats:
+    """Log-probabilities [vocabulary] before the rules."""
+    return np.asarray(row.raw - row.norm)
+
+
+def shaped(row: Row) -> Floats:
+    """Log-probabilities [vocabulary] after the rules, -inf where they removed a token."""
+    out: NDArray[np.float64] = np.full(len(row.raw), -np.inf)
+    out[row.shaped.ids] = row.shaped.values - log_sum_exp(row.shaped.values)
+    return out

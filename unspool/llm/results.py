@@ -1,0 +1,159 @@
+"""What comes back: tokens with their facts, choices, and the output of one request."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import exp, isfinite
+from typing import Any
+
+from unspool.core.job import Record, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One token of a distribution. `rank` 1 is the likeliest."""
+
+    id: int
+    text: str
+    prob: float
+    logprob: float
+    rank: int
+
+    def json(self) -> dict[str, Any]:
+        return {"id": self.id, "text": self.text, "prob": self.prob,
+                "logprob": finite(self.logprob), "rank": self.rank}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A written token. `logprob` is raw, `processed_logprob` after the rules; natural logs.
+
+    `bytes` is what it adds to the text; `text` the same with U+FFFD for parts of characters.
+    `top`: the likeliest tokens at its place, raw, when `logprobs` asked for them.
+    """
+
+    id: int
+    text: str
+    bytes: bytes
+    logprob: float
+    processed_logprob: float
+    rank: int
+    top: tuple[Ranked, ...] = ()
+
+    @property
+    def prob(self) -> float:
+        return exp(self.logprob)
+
+    def json(self) -> dict[str, Any]:
+        out = {"id": self.id, "text": self.text, "logprob": finite(self.logprob),
+               "processed_logprob": finite(self.processed_logprob), "rank": self.rank}
+        return {**out, "top": [t.json() for t in self.top]} if self.top else out
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer. `logprob`: sum of the raw log-probabilities; `score`: what ranked it."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    finish_reason: str
+    stop_reason: str | int | None
+    score: float
+    index: int = 0
+
+    @property
+    def token_ids(self) -> list[int]:
+        return [t.id for t in self.tokens]
+
+    @property
+    def logprob(self) -> float:
+        return sum(t.logprob for t in self.tokens)
+
+    def json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"text": self.text, "token_ids": self.token_ids,
+                               "finish_reason": self.finish_reason,
+                               "stop_reason": self.stop_reason,
+                               "logprob": finite(self.logprob), "score": finite(self.score)}
+        if any(t.top for t in self.tokens):
+            out["tokens"] = [t.json() for t in self.tokens]
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Output(Sequence[Choice]):
+    """The answer to one request: its choices, best first for searches, else by number.
+
+    The first choice's facts are the output's own. `error` is what ended it, None when nothing did.
+    """
+
+    prompt: Any
+    model: str
+    numerics: str
+    choices: tuple[Choice, ...]
+    usage: Usage
+    params: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    seed: int = 0
+    error: Exception | None = None
+    trace: tuple[Record, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.choices[index]
+
+    def __iter__(self) -> Iterator[Choice]:
+        return iter(self.choices)
+
+    @property
+    def first(self) -> Choice:
+        if not self.choices:
+            raise self.error or IndexError("this output has no choices")
+        return self.choices[0]
+
+    @property
+    def text(self) -> str:
+        return self.first.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        return self.first.tokens
+
+    @property
+    def token_ids(self) -> list[int]:
+        return self.first.token_ids
+
+    @property
+    def finish_reason(self) -> str:
+        return self.first.finish_reason if self.choices else "error"
+
+    @property
+    def stop_reason(self) -> str | int | None:
+        return self.first.stop_reason if self.choices else None
+
+    @property
+    def logprob(self) -> float:
+        return self.first.logprob
+
+    @property
+    def score(self) -> float:
+        return self.first.score
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `run --json` prints."""
+        out: dict[str, Any] = {"prompt": self.prompt, "model": self.model,
+                               "numerics": self.numerics}
+        if len(self.choices) > 1:
+            out["choices"] = [choice.json() for choice in self.choices]
+        elif self.choices:
+            out.update(self.first.json())
+        if self.error is not None:
+            out["error"] = str(self.error)
+        return {**out, "usage": self.usage.json(), "params": self.params,
+                "notes": list(self.notes)}
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity: a removed token's log-probability is null there."""
+    return value if isfinite(value) else None

@@ -1,0 +1,136 @@
+"""Dense memory: per text one growing buffer of keys and values for each layer.
+
+It is asked which prefix it knows. A branch that goes on finds its own buffer and writes on in
+place; a branch that parted from a text whose buffer is taken gets a copy of the shared part.
+Buffers that nobody holds are kept, newest first, up to a number of bytes.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from unspool.core.prefix import BLOCK, Prefix, shared
+from unspool.core.sockets import Reader
+
+IDLE_BYTES = 512 * 2**20
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """Keys and values of one text, and the lease on it. `line` is the text whose keys it holds."""
+
+    reader: Reader
+    ticket: int
+    length: int = 0
+    line: Prefix | None = None
+    held: bool = True
+    touched: int = 0
+    keys: dict[int, Any] = field(default_factory=dict)
+    values: dict[int, Any] = field(default_factory=dict)
+
+    def keep(self, layer: int, keys: Any, values: Any) -> tuple[Any, Any]:
+        end = self.length + keys.shape[0]
+        for store, new in ((self.keys, keys), (self.values, values)):
+            old = store.get(layer)
+            if old is None or old.shape[0] < end:
+                store[layer] = room(new, end)
+                if old is not None:
+                    store[layer][:self.length] = old[:self.length]
+            store[layer][self.length:end] = new
+        return self.keys[layer][:end], self.values[layer][:end]
+
+    def copy_from(self, other: Buffer, length: int) -> None:
+        self.length = length
+        for mine, theirs in ((self.keys, other.keys), (self.values, other.values)):
+            for layer, array in theirs.items():
+                mine[layer] = room(array, length + 1)
+                mine[layer][:length] = array[:length]
+
+    @property
+    def size(self) -> int:
+        return sum(a.nbytes for s in (self.keys, self.values) for a in s.values())
+
+
+def room(like: Any, tokens: int) -> Any:
+    """An empty array for `tokens` and half as many again, so that growing copies seldom."""
+    return like.new_empty((tokens + tokens // 2 + BLOCK, *like.shape[1:]))
+
+
+class Dense:
+    """Finds the longest known prefix over all buffers of a reader."""
+
+    exact = True
+    keeps = True
+
+    def __init__(self, idle_bytes: int = IDLE_BYTES) -> None:
+        self.idle_bytes = idle_bytes
+        self.buffers: dict[int, Buffer] = {}
+        self.index: dict[tuple[Reader, bytes], int] = {}
+        self.tickets = count()
+        self.clock = 0
+
+    def known(self, reader: Reader, prefix: Prefix) -> Buffer:
+        best, length = None, 0
+        for buffer in self.near(reader, prefix):
+            if buffer.line is not None:
+                same = min(shared(buffer.line, prefix), prefix.length - 1)
+                if same > length:
+                    best, length = buffer, same
+        if best is not None and not best.held and best.length - length < BLOCK:
+            best.held, best.length = True, length  # what is lost is shorter than a block
+            best.line = prefix.at(length)
+            return best
+        self.evict()
+        fresh = Buffer(reader, next(self.tickets))
+        self.buffers[fresh.ticket] = fresh
+        if best is not None:
+            fresh.copy_from(best, length)
+        return fresh
+
+    def near(self, reader: Reader, prefix: Prefix) -> Iterator[Buffer]:
+        """Buffers that may know a part: by the hints on the nodes, then by the blocks' digests."""
+        node: Prefix | None = prefix
+        while node is not None and node.lease not in self.buffers:
+            node = node.parent
+        if node is not None and (hinted := self.buffers[node.lease]).reader == reader:
+            yield hinted
+        else:
+            node = prefix.at(prefix.length - prefix.length % BLOCK)
+            while node.length:
+                ticket = self.index.get((reader, node.digest), -1)
+                if ticket in self.buffers:
+                    yield self.buffers[ticket]
+                    return
+                node = node.at(node.length - BLOCK)
+
+    def settle(self, lease: Buffer, prefix: Prefix | None) -> None:
+        lease.held = False
+        if prefix is None:
+            self.forget(lease)
+            return
+        self.clock += 1
+        lease.line, lease.length, lease.touched = prefix, prefix.length, self.clock
+        prefix.lease = lease.ticket
+        node = prefix.at(prefix.length - prefix.length % BLOCK)
+        while node.length and self.index.get((lease.reader, node.digest)) != lease.ticket:
+            self.index[lease.reader, node.digest] = lease.ticket
+            node = node.at(node.length - BLOCK)
+
+    def evict(self) -> None:
+        """Free the buffers that were not touched for longest, those in use excepted."""
+        idle = sorted((b for b in self.buffers.values() if not b.held), key=lambda b: -b.touched)
+        total = 0
+        for buffer in idle:
+            total += buffer.size
+            if total > self.idle_bytes:
+                self.forget(buffer)
+
+    def forget(self, buffer: Buffer) -> None:
+        del self.buffers[buffer.ticket]
+        self.index = {k: t for k, t in self.index.items() if t != buffer.ticket}
+
+    def clear(self) -> None:
+        self.buffers.clear()
+        self.index.clear()

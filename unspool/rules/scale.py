@@ -1,0 +1,11 @@
+"""Rules that sharpen or flatten a distribution without removing a token."""
+from __future__ import annotations
+
+from unspool.kernels.head import Floats, Head
+from unspool.rules.rule import rule
+
+
+@rule()
+def temperature(head: Head, t: Floats) -> None:
+    """Divide the logits by t > 0: above 1 flatter, below 1 sharper."""
+    head.divide(t)

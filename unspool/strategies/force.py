@@ -1,0 +1,35 @@
+"""Forced text: the tokens are given, the model only says how likely each is (teacher forcing)."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from unspool.core.branch import Branch
+from unspool.core.edits import Draft, Edit, Extend
+from unspool.core.job import Job
+from unspool.core.slot import PICK, Reading
+from unspool.core.sockets import Slots
+
+CHUNK = 64  # tokens judged in one forward: bounds the rows of scores that exist at once
+
+
+@dataclass(frozen=True, slots=True)
+class Force:
+    """Write exactly `text` (token ids), whatever the picks are."""
+
+    text: tuple[int, ...]
+    reads: Reading = PICK
+    searching: bool = False
+
+    def open(self, job: Job) -> Iterable[Edit]:
+        return [Draft(job.branches[0], self.text[:CHUNK])]
+
+    def decide(self, job: Job, slots: Slots) -> Iterable[Edit]:
+        for branch in job.live:
+            judged = [slot.drafted for slot in slots[branch] if slot.drafted is not None]
+            yield from (Extend(branch, candidate) for candidate in judged)
+            done = branch.written + len(judged)
+            yield Draft(branch, self.text[done:done + CHUNK])
+
+    def ranked(self, job: Job) -> list[tuple[Branch, float]]:
+        return [(b, b.score) for b in job.branches]
