@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import unspool
+
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "unspool").rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
@@ -125,5 +127,4 @@ def test_the_rooms_are_the_floors_of_the_contract():
 
 
 def test_the_changelog_has_this_version():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{unspool.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
@@ -37,20 +38,20 @@ def weights():
 
 @pytest.fixture(scope="session")
 def shared():
-    """The default model, loaded once for all tests of this process that ask for nothing else."""
-    with library.load() as lm:
-        yield lm
+    """The default model, loaded once, by the first test that asks for it and nothing else."""
+    loaded = cache(library.load)
+    yield loaded
+    if loaded.cache_info().currsize:
+        loaded().close()
 
 
 @pytest.fixture
-def unspool(capsys, monkeypatch, request):
+def unspool(capsys, monkeypatch, shared):
     """Runs the command line in this process; it must succeed unless `code` says otherwise."""
     load = library.load
 
     def load_once(model=None, **settings):
-        if model or settings:
-            return load(model, **settings)
-        return nullcontext(request.getfixturevalue("shared"))
+        return load(model, **settings) if model or settings else nullcontext(shared())
 
     monkeypatch.setattr(library, "load", load_once, raising=False)
 

@@ -5,6 +5,7 @@ import sys
 import click
 import pytest
 
+import unspool
 from unspool.cli import app
 from unspool.cli.app import VERBS, cli, exit_code, main
 from unspool.core.errors import (
@@ -92,20 +93,29 @@ def test_every_verb_has_a_command_and_a_line_of_help(capsys):
 def test_what_is_no_verb_is_a_prompt(monkeypatch):
     seen = []
     monkeypatch.setattr(click.Group, "parse_args", lambda self, ctx, args: seen.append(args) or [])
-    for args in (["The sky"], ["-m", "x", "hi"], ["next", "hi"], ["--version"], ["serve", "two"]):
+    for args in (["The sky"], ["-m", "x", "hi"], ["next", "hi"], ["--version"], ["hi", "-q"]):
         cli.parse_args(click.Context(cli), list(args))
     assert seen == [
         ["run", "The sky"],
         ["run", "-m", "x", "hi"],
         ["next", "hi"],
         ["--version"],
-        ["run", "serve", "two"],
+        ["run", "hi", "-q"],
     ]
 
 
-def test_a_verb_of_a_later_version_is_refused_and_not_continued(capsys):
-    assert code("serve") == 2
-    assert "serve: not in this version" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("serve",), "serve: not in this version"),
+        (("bench", "decode", "--json"), "bench: not in this version"),
+        (("nxt", "The sky"), "did you mean next?"),
+        (("The", "color", "of", "sky"), "a prompt of several words needs quotes"),
+    ],
+)
+def test_a_verb_that_is_not_there_is_refused_and_not_continued(args, words, capsys):
+    assert code(*args) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_wrong_usage_is_2_and_says_so(capsys):
@@ -120,7 +130,7 @@ def test_wrong_usage_is_2_and_says_so(capsys):
 
 def test_version(capsys):
     assert code("--version") == 0
-    assert capsys.readouterr().out == "unspool 0.1.0\n"
+    assert capsys.readouterr().out == f"unspool {unspool.__version__}\n"
 
 
 def test_a_reader_that_goes_away_is_no_news():

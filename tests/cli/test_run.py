@@ -35,6 +35,7 @@ def test_streamed_whole_and_tinted_text_are_the_text_of_the_result(unspool):
 def test_colours_on_a_terminal_add_nothing_but_colour(unspool, monkeypatch):
     asked = ("run", SKY, "--max-new-tokens", "12", "--show", "prob")
     text = unspool(*asked).out
+    monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     ran = unspool(*asked)
@@ -72,7 +73,8 @@ def test_a_system_message_makes_it_a_chat(unspool):
 def test_a_prompt_is_piped_in(unspool, monkeypatch):
     asked = ("--max-new-tokens", "4", "--json")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(SKY.encode() + b"\n")))
-    assert unspool("run", "-", *asked).json == unspool("run", SKY, *asked).json
+    piped, given = unspool("run", "-", *asked).json, unspool("run", SKY, *asked).json
+    assert (piped["prompt"], piped["text"]) == (SKY, given["text"])
 
 
 def test_verbose_tells_what_it_took_and_quiet_nothing(unspool):

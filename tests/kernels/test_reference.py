@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+
 from unspool.kernels import reference
 
 
@@ -26,7 +27,8 @@ def by_hand(q, k, v, start, window, scale):
             dots = [float(q[i, h] @ k[j, h // group]) * scale for j in kept]
             weights = np.exp(np.array(dots) - max(dots))
             weights /= weights.sum()
-            out[i, h] = sum(w * v[j, h // group].numpy() for w, j in zip(weights, kept, strict=True))
+            for weight, j in zip(weights, kept, strict=True):
+                out[i, h] += weight * v[j, h // group].numpy()
     return torch.from_numpy(out)
 
 
@@ -34,7 +36,8 @@ def by_hand(q, k, v, start, window, scale):
 @pytest.mark.parametrize("window", [None, 1, 3, 8, 100])
 @pytest.mark.parametrize("n, total", [(1, 1), (1, 12), (5, 5), (5, 12), (12, 12)])
 def test_attention_is_the_written_out_sum(heads, kv_heads, window, n, total):
-    q, k, v = noise(n, heads, 6), noise(total, kv_heads, 6, seed=1), noise(total, kv_heads, 4, seed=2)
+    q, k = noise(n, heads, 6), noise(total, kv_heads, 6, seed=1)
+    v = noise(total, kv_heads, 4, seed=2)
     got = reference.attend(q, k, v, total - n, window=window, scale=0.4)
     torch.testing.assert_close(got, by_hand(q, k, v, total - n, window, 0.4))
 
@@ -44,7 +47,8 @@ def test_many_queries_are_scored_in_parts_with_the_same_result():
     q, k, v = noise(n, 2, 4), noise(n, 1, 4, seed=1), noise(n, 1, 4, seed=2)
     whole = reference.attend(q, k, v, 0, scale=0.5)
     each = [
-        reference.attend(q[i : i + 1], k[: i + 1], v[: i + 1], i, scale=0.5) for i in range(0, n, 97)
+        reference.attend(q[i : i + 1], k[: i + 1], v[: i + 1], i, scale=0.5)
+        for i in range(0, n, 97)
     ]
     torch.testing.assert_close(whole[::97], torch.cat(each))
 

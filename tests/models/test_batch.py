@@ -1,6 +1,7 @@
 """Spans lie one after the other, each with its own positions."""
 
 from models_zoo import Held, span
+
 from unspool.models import batch
 
 SPANS = [span([5, 6, 7], rows=1), span([8], Held(length=9)), span([1, 2], Held(length=3), rows=0)]

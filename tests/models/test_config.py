@@ -1,8 +1,16 @@
 """Configs: what is left out gets transformers' value, what is not understood is never ignored."""
 
+import math
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from models_zoo import SHAPE, hf_tiny
+
 from unspool.core.errors import FormatError
+from unspool.models import qwen3
+from unspool.models.config import DEFAULTS
 from unspool.models.load import configure
 from unspool.models.rope import UnsupportedError
 
@@ -141,6 +149,34 @@ def test_sizes_that_cannot_be_are_named(family, change, message):
 def test_layers_of_another_kind_go_elsewhere(kinds):
     with pytest.raises(UnsupportedError):
         configure({"model_type": "qwen3", **SHAPE, "layer_types": kinds})
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=5),
+    st.lists(st.integers(), max_size=3),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
+)
+ROPE_KEYS = ["rope_type", "factor", "rope_theta", "original_max_position_embeddings", "mscale"]
+KINDS = ["default", "linear", "llama3", "yarn", "dynamic", None]
+
+
+@given(
+    family=st.sampled_from(sorted(FAMILIES)),
+    change=st.dictionaries(st.sampled_from([*SHAPE, *DEFAULTS, *qwen3.DEFAULTS]), JUNK, max_size=2),
+    rope=st.one_of(
+        JUNK, st.dictionaries(st.sampled_from(ROPE_KEYS), st.one_of(st.sampled_from(KINDS), JUNK))
+    ),
+)
+def test_no_config_does_anything_but_work_or_be_refused(family, change, rope):
+    raw = {"model_type": family, **SHAPE, **change, "rope_parameters": rope}
+    with suppress(FormatError, UnsupportedError):
+        config = configure(raw)
+        assert len(config.windows) == config.layers <= 2**12
+        assert all(math.isfinite(f) for f in config.rope.frequencies)
 
 
 def test_a_config_without_a_model_type():

@@ -15,6 +15,7 @@ from models_zoo import (
     span,
     tiny,
 )
+
 from unspool.core.prefix import prefix
 from unspool.core.sockets import Reader, Span
 from unspool.memories.dense import Dense
@@ -149,7 +150,7 @@ def test_later_tokens_change_no_earlier_logits():
     ids = rand_ids(7, 20)[0]
     base = logits(model, ids)
     for t in range(1, 20):
-        other = ids[:t] + [(ids[t] + 1) % 64] + ids[t + 1 :]
+        other = [*ids[:t], (ids[t] + 1) % 64, *ids[t + 1 :]]
         got = logits(model, other)
         torch.testing.assert_close(got[:t], base[:t], rtol=0, atol=1e-12)
         assert (got[t] - base[t]).abs().max() > 1e-6
@@ -162,7 +163,7 @@ def test_b14_forked_texts_read_their_own_keys(memory):
         store, reader = memory(), Reader(model.fingerprint, model.numerics)
         head = rand_ids(8, 11)[0]
         texts = [prefix(head + tail) for tail in ([3], [5], [9], [3, 3], [3, 5], [5, 9, 2])]
-        for text in texts + [texts[i] for i in (2, 0, 0, 5)]:
+        for text in [*texts, *(texts[i] for i in (2, 0, 0, 5))]:
             lease = store.known(reader, text)
             start = lease.length
             row = model.score([Span(lease, text.last(text.length - start), start, 1)]).rows()[0]
@@ -196,16 +197,12 @@ def test_b01_rows_of_unequal_length_go_on_as_alone():
 
 @pytest.mark.parametrize("length", range(1, 41))
 def test_b05_window_of_eight_at_every_length(length):
-    theirs = hf_window()
+    theirs = hf_tiny("mistral", sliding_window=8)
     ours = native(theirs)
     ids = rand_ids(9, 40)[0][:length]
     want = hf_logits(theirs, ids)
     torch.testing.assert_close(logits(ours, ids), want, rtol=0, atol=1e-4)
     torch.testing.assert_close(incremental(ours, ids), want, rtol=0, atol=1e-4)
-
-
-def hf_window():
-    return hf_tiny("mistral", sliding_window=8)
 
 
 def test_b05_a_query_feels_exactly_its_eight_keys():

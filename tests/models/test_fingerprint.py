@@ -2,6 +2,7 @@
 
 import torch
 from models_zoo import tiny
+
 from unspool.models.fingerprint import WHOLE, fingerprint
 
 

@@ -1,9 +1,15 @@
 """What a GGUF's keys mean, and that nothing in them is passed over."""
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from unspool.core.errors import FormatError, ModelError
-from unspool.models.gguf_config import config_of
+from unspool.models.gguf_config import OTHER, ROPE, config_of
 from unspool.models.load import configure
+from unspool.models.rope import UnsupportedError
 from unspool.models.weights import expected, gguf_name
 
 KEYS = {
@@ -87,10 +93,28 @@ def test_keys_that_switch_something_off_pass():
 
 
 def test_unknown_architectures_and_missing_keys_are_named():
-    with pytest.raises(ModelError, match="architecture 'mamba' is not read.*llama, qwen2, qwen3"):
+    with pytest.raises(ModelError, match=r"architecture 'mamba' is not read.*llama, qwen2, qwen3"):
         config_of({"general.architecture": "mamba"}, (), 64)
     with pytest.raises(FormatError, match=r"llama\.block_count is missing"):
         config_of({"general.architecture": "llama"}, (), 64)
+
+
+JUNK = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(),
+    st.text(max_size=5),
+    st.lists(st.one_of(st.integers(), st.text(max_size=2), st.lists(st.integers())), max_size=3),
+)
+
+
+@given(
+    arch=st.sampled_from(["llama", "qwen2", "qwen3"]),
+    change=st.dictionaries(st.sampled_from([*KEYS, *sorted(OTHER), *ROPE]), JUNK, max_size=3),
+)
+def test_no_metadata_does_anything_but_work_or_be_refused(arch, change):
+    with suppress(ModelError, UnsupportedError):
+        read(arch, **change)
 
 
 def test_the_names_of_a_whole_file_are_known():

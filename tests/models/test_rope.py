@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from unspool.core.errors import FormatError
 from unspool.models.rope import Rope, UnsupportedError, rope
 

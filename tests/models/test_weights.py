@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from models_zoo import SHAPE, hf_tiny
+
 from unspool.core.errors import ModelError
 from unspool.models.load import configure
 from unspool.models.weights import expected, gguf_name, take, unpermute

@@ -223,6 +223,27 @@ def test_a_killed_process_is_replaced(make: Make) -> None:
     assert template.render({}) == "1"
 
 
+def test_an_interrupted_render_answers_no_later_one(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = make("{{ x }}")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("unspool.text.chat.Future.result", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            template.render({"x": "first"})
+    assert template.render({"x": "second"}) == "second"
+
+
+def test_a_worker_that_cannot_import(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if "site-packages" not in path])
+    with pytest.raises(TemplateError, match=r"ended its process \(exit code 1\)"):
+        make("x" * 200_000).render({})
+
+
 def test_no_process_can_be_started(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", os.devnull)
     with pytest.raises(TemplateError, match="cannot start the process"):

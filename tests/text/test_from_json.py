@@ -279,9 +279,12 @@ def test_a_truncated_or_mutated_tokenizer_is_read_or_refused(tmp_path: Path) -> 
     [
         ("tokenizer_config", "[]", "tokenizer_config.json holds list"),
         ("tokenizer_config", "{", "tokenizer_config.json is not JSON"),
+        ("tokenizer_config", r'{"eos_token": "\ud800"}', "tokenizer_config.json is not JSON"),
         ("tokenizer_config", '{"added_tokens_decoder": {"x": 1}}', "must map ids to tokens"),
         ("tokenizer_config", '{"added_tokens_decoder": {"1": 1}}', "added_tokens_decoder"),
         ("tokenizer_config", '{"chat_template": 3}', "chat_template in tokenizer_config"),
+        ("tokenizer_config", '{"extra_special_tokens": 3}', "extra_special_tokens in tokenizer_c"),
+        ("tokenizer_config", '{"chat_template": [{"name": "default", "template": 3}]}', "is int"),
         ("generation_config", '{"eos_token_id": "x"}', "eos_token_id in generation_config.json"),
         ("generation_config", '{"eos_token_id": [true]}', "eos_token_id in generation_config.json"),
     ],

@@ -10,10 +10,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
 
+import unspool
 from unspool.core.errors import ModelError, ParameterError, PromptError, TemplateError, UnspoolError
 
 VERBS = {
@@ -50,22 +52,31 @@ class Verbs(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not sys.stdin.isatty():
             args = ["run"]
-        elif args and args[0] in LATER and len(args) == 1:
-            raise click.UsageError(
-                f"{args[0]}: not in this version; as a prompt: unspool run {args[0]}"
-            )
         elif args and args[0] not in (*VERBS, "-h", "--help", "--version"):
+            _refuse_verb(args)
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _refuse_verb(args: list[str]) -> None:
+    """Raises UsageError where the first word is meant as a verb that is not there."""
+    word, *rest = args
+    if word in LATER:
+        raise click.UsageError(f"{word}: not in this version; as a prompt: unspool run {word}")
+    if rest and not word.startswith("-") and not rest[0].startswith("-"):
+        near = get_close_matches(word, VERBS, n=1)
+        fix = f"did you mean {near[0]}?" if near else "a prompt of several words needs quotes"
+        raise click.UsageError(f"{word}: not a verb; {fix}")
 
 
 @click.group(
     cls=Verbs,
     no_args_is_help=True,
+    subcommand_metavar="VERB | PROMPT [OPTIONS]",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Data goes to stdout, the rest to stderr. `unspool VERB --help` lists a verb's flags.",
 )
-@click.version_option(package_name="unspool", message="%(prog)s %(version)s")
+@click.version_option(unspool.__version__, message="%(prog)s %(version)s")
 def cli() -> None:
     """Autoregressive decoding: one loop, every strategy, on real models."""
 

@@ -9,10 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+import unspool
 from unspool.cli.verb import print_json
 
 PACKAGES = (
-    "unspool",
     "numpy",
     "numba",
     "tokenizers",
@@ -54,6 +54,7 @@ def gather() -> dict[str, object]:
     from unspool.files.store import cache_folder, models
 
     return {
+        "unspool": unspool.__version__,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "cpus": os.cpu_count(),

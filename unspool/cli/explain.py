@@ -26,7 +26,7 @@ def command(**arguments: Any) -> None:
     if options.json:
         print_json(explanation.to_json())
         return
-    rows = [(name, str(value), source) for name, value, source in explanation.rows]
+    rows = [(name, str(value) or '""', source) for name, value, source in explanation.rows]
     rows.insert(0, ("parameter", "value", "source"))
     name_width, value_width = (max(len(row[i]) for row in rows) for i in (0, 1))
     for name, value, source in rows:

@@ -194,7 +194,8 @@ class Job:
         branch.states = tuple(rule.start(tokens) for rule in request.rules)
         branch.watch = tuple(stop.start() for stop in request.stops)
         for candidate in written:
-            branch.ended = self.look(branch, candidate)
+            if branch.ended is None:  # a stop cuts the rest, here too
+                branch.ended = self.look(branch, candidate)
         self.note("replace", branch)
 
     def note(self, edit: str, branch: Branch, parent: int | None = None,

@@ -1,8 +1,10 @@
 """The engine: the one loop. Every strategy, rule, stop, memory and draft runs through `step`."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import Any, TypeVar
 
 from unspool.core.branch import Branch, Ended
 from unspool.core.edits import Draft
@@ -13,6 +15,8 @@ from unspool.core.sockets import Memory, Model
 from unspool.engine.read import Open, read
 from unspool.engine.runner import Runner, Turn
 from unspool.engine.scheduler import Scheduler
+
+T = TypeVar("T")
 
 
 class Engine:
@@ -46,11 +50,16 @@ class Engine:
     def draft(self) -> None:
         """Drafters fill the tentative tails of branches that are about to be scored."""
         for job in self.jobs:
-            drafter = job.request.drafter
-            for branch in job.live if drafter else ():
+            for branch in job.live if job.request.drafter else ():
                 if branch not in job.slots and not branch.draft and branch.written:
-                    guess = tuple(drafter.guess(branch)) if drafter else ()
-                    job.apply([Draft(branch, guess)])
+                    attempt(job, partial(self.guess, job, branch))
+
+    def guess(self, job: Job, branch: Branch) -> None:
+        """Draft what is guessed, as far as the model can read it and write one token more."""
+        model, drafter = self.runner.model, job.request.drafter
+        room = max(model.context - branch.settled.length - 1, 0)
+        guess = drafter.guess(branch)[:room] if drafter else ()
+        job.apply([Draft(branch, tuple(takewhile(range(model.vocab).__contains__, guess)))])
 
     def score(self, turns: Sequence[Turn]) -> list[tuple[Turn, Any]]:
         """The rows of every turn. When a forward fails each turn is tried alone, so that only the
@@ -64,6 +73,7 @@ class Engine:
                 at += turn.rows
             return out
         except Exception as error:  # whatever a model raises is its job's error
+            self.runner.distrust(turns)
             if len(turns) == 1:
                 turns[0].job.error = error
                 return []
@@ -82,19 +92,15 @@ class Engine:
 
     def decide(self, job: Job) -> list[Event]:
         """Let the strategy answer when every live branch has its slots."""
-        events: list[Event] = []
-        try:
-            if job.live and job.error is None and job.ready:
-                if job.held:
-                    fresh, job.paused = not job.paused, True
-                    return [Paused()] if fresh else []
-                job.decide()
-                job.held, job.paused = job.request.held, False
-                events = job.events()
-        except Exception as error:  # a strategy's fault is its job's
-            job.error = error
+        if job.live and job.error is None and job.ready:
+            if job.held:
+                fresh, job.paused = not job.paused, True
+                return [Paused()] if fresh else []
+            attempt(job, job.decide)
+            job.held, job.paused = job.request.held, False
         if job.error is not None:
             job.end(Ended("error", type(job.error).__name__))
+        events = attempt(job, job.events) or []
         return events if job.live else [*events, Finished(job.error)]
 
     def settle(self) -> None:
@@ -109,3 +115,13 @@ class Engine:
             job.end(Ended("cancelled"))
         self.jobs = []
         self.runner.close()
+
+
+def attempt(job: Job, act: Callable[[], T]) -> T | None:
+    """Do it; what a job's strategy, stop, rule or drafter raises ends that job, and no other."""
+    try:
+        return act()
+    except Exception as error:
+        job.error = error
+        job.end(Ended("error", type(error).__name__))
+        return None

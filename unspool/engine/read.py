@@ -16,6 +16,7 @@ from unspool.core.errors import RowError
 from unspool.core.job import Job
 from unspool.core.prefix import Candidate
 from unspool.core.slot import Slot
+from unspool.core.sockets import Rule
 from unspool.engine.shape import Recipe, Shaped, shape
 from unspool.kernels.head import Floats, log_sum_exp, top_ids
 from unspool.kernels.philox import draw, gumbel
@@ -71,37 +72,44 @@ class Row:
 
 
 def read(opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exception]:
-    """The slots of every branch, or what was wrong with its rows."""
-    slots: dict[Branch, list[Slot] | Exception] = {o.branch: [] for o in opens}
+    """The slots of every branch, or what was wrong with its first row.
+
+    What is wrong further down a draft ends the reading there: it may stand behind a wrong guess,
+    and if it does not, the next step meets it in the first row.
+    """
+    slots: dict[Branch, list[Slot]] = {o.branch: [] for o in opens}
     states = {o.branch: o.branch.states for o in opens}
+    faults: dict[Branch, Exception] = {}
     for depth in range(max((len(o.rows) for o in opens), default=0)):
-        deep = []
-        for o in opens:
-            if depth < len(o.rows) and isinstance(slots[o.branch], list):
-                fault = check(o.rows[depth])
-                if fault is None:
-                    deep.append(o)
-                else:
-                    slots[o.branch] = fault
+        deep = [o for o in opens if depth < len(o.rows) and o.branch not in faults]
+        found = ((o.branch, check(o.rows[depth])) for o in deep)
+        faults.update({branch: fault for branch, fault in found if fault is not None})
+        deep = [o for o in deep if o.branch not in faults]
         for o, row in zip(deep, rows_at(deep, depth, states), strict=True):
-            slot = row if isinstance(row, Exception) else slot_of(o, row, depth)
-            mine = slots[o.branch]
-            if isinstance(slot, Exception) or isinstance(mine, Exception):
-                slots[o.branch] = slot if isinstance(slot, Exception) else mine
-                continue
-            mine.append(slot)
-            if slot.drafted is not None:
-                states[o.branch] = tuple(
-                    rule.after(state, slot.drafted.token, slot.drafted)
-                    for rule, state in zip(o.job.request.rules, states[o.branch], strict=True))
-    return slots
+            try:
+                if isinstance(row, Exception):
+                    raise row
+                slot = slot_of(o, row, depth)
+                slots[o.branch].append(slot)
+                if slot.drafted is not None:
+                    states[o.branch] = after(o.job.request.rules, states[o.branch], slot.drafted)
+            except Exception as error:  # of a job's rule or draft: its own
+                faults[o.branch] = error
+    return {branch: mine or faults[branch] for branch, mine in slots.items()}
+
+
+def after(rules: Sequence[Rule], states: tuple[object, ...],
+          drafted: Candidate) -> tuple[object, ...]:
+    """What the rules remember behind a token of the draft, as if it were settled."""
+    return tuple(rule.after(state, drafted.token, drafted)
+                 for rule, state in zip(rules, states, strict=True))
 
 
 def check(row: Any) -> RowError | None:
     """A row that cannot be a distribution is an error of its request, never a random token."""
-    if np.isnan(row).any() or np.isposinf(row).any():
-        return RowError("the model gave NaN or infinity as a score; the weights or the prompt's "
-                        "keys are damaged, nothing can be chosen")
+    if not np.isfinite(np.max(row)):  # NaN and infinity outlive a maximum
+        return RowError("the model gave NaN, infinity or no score at all; the weights or the "
+                        "prompt's keys are damaged, nothing can be chosen")
     return None
 
 

@@ -72,12 +72,7 @@ class Runner:
         """Launch one forward over all turns. Their leases then hold what was read."""
         spans = [Span(t.lease, t.text.at(t.upto).last(t.upto - t.start), t.start, t.rows)
                  for t in turns]
-        try:
-            scores = self.model.score(spans)
-        except BaseException:
-            for t in turns:
-                self.of(t.job).settle(t.lease, None)
-            raise
+        scores = self.model.score(spans)
         self.forwards += 1
         for t in turns:
             t.job.usage.computed += t.upto - t.start
@@ -91,6 +86,12 @@ class Runner:
         if branch in self.held:
             memory, lease, text = self.held.pop(branch)
             memory.settle(lease, text)
+
+    def distrust(self, turns: Sequence[Turn]) -> None:
+        """A forward failed: whatever it may have written into these leases is forgotten."""
+        for t in turns:
+            self.held.pop(t.branches[0], None)
+            self.of(t.job).settle(t.lease, None)
 
     def close(self) -> None:
         for branch in list(self.held):

@@ -22,7 +22,7 @@ class Scheduler:
 
     def admit(self, jobs: Sequence[Job], runner: Runner) -> list[Turn]:
         waiting = [(job, group) for job in jobs for group in groups(job)]
-        waiting.sort(key=lambda w: w[1][0] not in runner.held and w[1][0].written == 0)
+        waiting.sort(key=lambda w: (w[1][0].written == 0, w[1][0] not in runner.held))
         turns: list[Turn] = []
         room = self.chunk
         for job, group in waiting[:self.rows]:

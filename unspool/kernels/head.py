@@ -84,12 +84,13 @@ class Head:
     @property
     def above(self) -> Floats:
         """The probability of all tokens likelier than each."""
-        p = np.exp(self.values - self.log_sum_exp)
+        with np.errstate(invalid="ignore"):  # a row in which nothing is left
+            p = np.exp(self.values - self.log_sum_exp)
         return np.asarray(np.cumsum(p, -1) - p)
 
     def divide(self, by: Floats) -> None:
         """Divide the logits, moved first so that the largest is 0 and nothing overflows."""
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             self.values = (self.values - self.maximum) / by
         self.divisor = self.divisor * by
         self._outside = None
@@ -104,8 +105,12 @@ class Head:
         self._outside = None
 
     def widened(self) -> Head:
-        """The same rows with every token in the head."""
-        return Head(self.all(), self.rows.shape[1])
+        """The same rows with every token in the head, in the order that they had at first: what
+        divided equal was not equal before."""
+        wide = Head(self.rows, self.rows.shape[1])
+        wide.values = np.take_along_axis(self.all(), wide.ids, -1)
+        wide.divisor = self.divisor
+        return wide
 
     def all(self) -> Floats:
         """[R, V]: every row over the whole vocabulary, as shaped so far."""
@@ -119,5 +124,5 @@ class Head:
             return row
         if self.divisor[r, 0] == 1.0:
             return self.rows[r].copy()
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((self.rows[r] - self.peak[r, 0]) / self.divisor[r, 0])

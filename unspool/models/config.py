@@ -170,7 +170,10 @@ def layer_windows(full: Mapping[str, Any]) -> tuple[int | None, ...]:
     window = full["sliding_window"] if full["use_sliding_window"] else None
     kinds = full["layer_types"]
     if kinds is None:
-        return tuple(window if i >= full["max_window_layers"] else None for i in range(count))
+        first = full["max_window_layers"]
+        if not isinstance(first, int):
+            raise FormatError(f"max_window_layers = {first!r}: it must be a whole number")
+        return tuple(window if i >= first else None for i in range(count))
     if not isinstance(kinds, list) or len(kinds) != count:
         raise FormatError(
             f"layer_types = {str(kinds)[:80]} for {count} layers: the config needs one for each"

@@ -52,6 +52,8 @@ def load_model(
         wrapped: Model = _transformers().wrap(source, device, dtype)
         return wrapped
     where, kind = pick_device(device), number_type(dtype)
+    if where.startswith("mps") and kind == torch.float64:
+        raise ParameterError("dtype = 'float64' is not on mps: use device='cpu'", "dtype")
     if not isinstance(source, Source):
         source = inspect(_local(str(source)))
     if source.kind == "gguf":

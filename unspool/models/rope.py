@@ -51,16 +51,20 @@ def rope(raw: Mapping[str, Any], size: int) -> Rope:
     Reads `rope_parameters`, or the older `rope_scaling`, and `rope_theta`. Raises UnsupportedError
     for a kind or a key that is not known here, FormatError for one that is missing or no number.
     """
-    settings = dict(raw.get("rope_scaling") or raw.get("rope_parameters") or {})
-    settings = {key: value for key, value in settings.items() if value is not None}
+    given = raw.get("rope_scaling") or raw.get("rope_parameters") or {}
+    if not isinstance(given, Mapping):
+        raise FormatError(f"rotary settings {str(given)[:60]!r}: the config needs a table there")
+    settings = {key: value for key, value in given.items() if value is not None}
     kind = settings.get("rope_type", settings.get("type", "default"))
-    if kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KEYS:
         raise UnsupportedError(f"rotary positions of kind {kind!r}")
     if settings.pop("partial_rotary_factor", 1.0) != 1.0:
         raise UnsupportedError("partial_rotary_factor")
     if unknown := sorted(set(settings) - KEYS[kind]):
         raise UnsupportedError(f"{unknown[0]!r} in the rotary settings of kind {kind!r}")
     theta = _number(settings, "rope_theta", raw.get("rope_theta") or 10_000.0)
+    if theta <= 1:
+        raise FormatError(f"rotary setting rope_theta = {theta}: it must be above 1")
     plain = [theta ** (-2 * i / size) for i in range(size // 2)]
     if kind == "default":
         return Rope(tuple(plain))
@@ -104,8 +108,8 @@ def _yarn(
     def pair_that_turns(times: float) -> float:
         return size * math.log(original / (times * 2 * math.pi)) / (2 * math.log(theta))
 
-    first = pair_that_turns(settings.get("beta_fast") or 32)
-    last = pair_that_turns(settings.get("beta_slow") or 1)
+    first = pair_that_turns(_number(settings, "beta_fast", 32))
+    last = pair_that_turns(_number(settings, "beta_slow", 1))
     if settings.get("truncate", True):
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, size - 1)

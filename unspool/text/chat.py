@@ -59,8 +59,9 @@ class ChatTemplate:
         if "text" in answer:
             return _written(answer["text"])
         if "refused" in answer:
-            raise TemplateError(f"the model's chat template refuses these messages: "
-                                f"{answer['refused']}")
+            raise TemplateError(
+                f"the model's chat template refuses these messages: {answer['refused']}"
+            )
         raise _broken(_REASONS.get(answer["error"], answer["error"]))
 
     def close(self) -> None:
@@ -69,10 +70,10 @@ class ChatTemplate:
             self._stop()
 
     def _ask(self, line: bytes) -> dict[str, str]:
-        if self._process is None or self._owner != os.getpid():
-            self._start()
         process = self._process
-        assert process is not None
+        if process is None or self._owner != os.getpid():
+            process = self._start()
+            line = self._first() + line
         answer: Future[bytes] = Future()
         threading.Thread(target=_exchange, args=(process, line, answer), daemon=True).start()
         try:
@@ -80,6 +81,9 @@ class ChatTemplate:
         except TimeoutError:
             self._stop()
             raise _broken(f"it took more than {_WAIT_SECONDS:g} s") from None
+        except BaseException:  # interrupted: the answer to come would be read as the next one's
+            self._stop()
+            raise
         if data.endswith(b"\n"):
             found: dict[str, str] = json.loads(data)
             if found.get("error") == "memory":
@@ -89,7 +93,7 @@ class ChatTemplate:
         self._stop()
         raise _broken(_death(code))
 
-    def _start(self) -> None:
+    def _start(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             process = subprocess.Popen(
@@ -106,14 +110,17 @@ class ChatTemplate:
             ) from error
         self._process, self._owner = process, os.getpid()
         self._end = weakref.finalize(self, _end, process, os.getpid())
-        assert process.stdin is not None
+        return process
+
+    def _first(self) -> bytes:
+        """What a new process is told before the first render."""
         first = {
             "template": self.source,
             "seconds": RENDER_SECONDS,
             "memory": MEMORY_BYTES,
             "output": OUTPUT_CHARS,
         }
-        process.stdin.write(json.dumps(first).encode() + b"\n")
+        return json.dumps(first).encode() + b"\n"
 
     def _stop(self) -> None:
         if self._end is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
@@ -103,12 +103,7 @@ def _byte_level(
     if len(merges) != len(lines):
         bad = next(line for line in lines if line.find(" ", 1) <= 0)
         raise FormatError(f"tokenizer.ggml.merges has {bad!r}; a merge is two tokens and a space")
-    vocab = {token: i for i, token in enumerate(tokens)}
-    try:
-        model = models.BPE(vocab=vocab, merges=merges, ignore_merges=pre == "llama-bpe")
-    except Exception as error:
-        raise FormatError(f"tokenizer.ggml.merges do not fit the tokens: {error}") from error
-    backend = tokenizers.Tokenizer(model)
+    backend = _bpe(tokens, merges, ignore_merges=pre == "llama-bpe")
     if pre == "qwen2":
         backend.normalizer = normalizers.NFC()  # as its original tokenizer does
     backend.pre_tokenizer = pre_tokenizers.Sequence(PRE_RULES[pre]())
@@ -122,14 +117,8 @@ def _sentencepiece(
     scores = _of_each(metadata, "scores", float, len(tokens))
     unknown = next((t for t, kind in zip(tokens, types, strict=True) if kind == UNKNOWN), None)
     plain = [i for i, kind in enumerate(types) if kind in (NORMAL, USER_DEFINED)]
-    model = models.BPE(
-        vocab={token: i for i, token in enumerate(tokens)},
-        merges=merges_by_score([(tokens[i], scores[i]) for i in plain]),
-        unk_token=unknown,
-        fuse_unk=True,
-        byte_fallback=True,
-    )
-    backend = tokenizers.Tokenizer(model)
+    merges = merges_by_score([(tokens[i], scores[i]) for i in plain])
+    backend = _bpe(tokens, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
     spaces: list[normalizers.Normalizer] = [normalizers.Replace(" ", "▁")]
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     if _read(metadata, "add_space_prefix", bool, True):
@@ -138,6 +127,16 @@ def _sentencepiece(
     backend.normalizer = normalizers.Sequence(spaces)
     backend.decoder = decoders.Sequence(steps)
     return backend
+
+
+def _bpe(
+    tokens: Sequence[str], merges: list[tuple[str, str]], **options: Any
+) -> tokenizers.Tokenizer:
+    vocab = {token: i for i, token in enumerate(tokens)}
+    try:
+        return tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges, **options))
+    except Exception as error:
+        raise FormatError(f"tokenizer.ggml.merges do not fit the tokens: {error}") from error
 
 
 def _facts(
@@ -157,12 +156,12 @@ def _facts(
     bos, eos = ids["bos_token"], ids["eos_token"]
     starts = _read(metadata, "add_bos_token", bool, pre in ("sentencepiece", "llama-bpe"))
     ends = _read(metadata, "add_eos_token", bool, False)
-    named_ends = {ids["eos_token"], ids["eot"], ids["eom"]} - {None}
+    named_ends = {i for i in (eos, ids["eot"], ids["eom"]) if i is not None}
     known_ends = {i for i, t in enumerate(tokens) if types[i] == CONTROL and t in END_NAMES}
     named = {n: tokens[i] for n, i in ids.items() if i is not None and n.endswith("_token")}
     return Facts(
         bos_id=bos,
-        eos_ids=frozenset(i for i in named_ends | known_ends if i is not None),
+        eos_ids=frozenset(named_ends | known_ends),
         named=named,
         start_ids=(bos,) if starts and bos is not None else (),
         end_ids=(eos,) if ends and eos is not None else (),

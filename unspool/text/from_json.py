@@ -81,7 +81,9 @@ def _add_missing(
     missing = [token for token in missing if token.content not in known]
     known |= {token.content for token in missing}
     extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
-    extra = extra.values() if isinstance(extra, dict) else extra
+    extra = list(extra.values()) if isinstance(extra, dict) else extra
+    if not isinstance(extra, list):
+        raise FormatError(f"extra_special_tokens in tokenizer_config.json is {extra!r}, not a list")
     extra = [text for value in extra if (text := _content(value)) is not None]
     more = [text for text in dict.fromkeys([*named, *extra]) if text not in known]
     missing += [AddedToken(text, special=True, normalized=False) for text in more]
@@ -144,8 +146,9 @@ def _template(folder: Path, config: Mapping[str, Any]) -> str | None:
         return _text(path)
     template = config.get("chat_template")
     if isinstance(template, list):
-        by_name = {entry.get("name"): entry for entry in template if isinstance(entry, dict)}
-        template = by_name.get("default", {}).get("template")
+        entries = [entry for entry in template if isinstance(entry, dict)]
+        defaults = [e.get("template") for e in entries if e.get("name") == "default"]
+        template = defaults[0] if defaults else None
     if template is None or isinstance(template, str):
         return template
     kind = type(template).__name__
@@ -165,8 +168,9 @@ def _object(path: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(_text(path))
+        json.dumps(found, ensure_ascii=False).encode()  # an escape may stand for half a character
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path.name} is not JSON: {error}; fetch the file again") from None
+        raise FormatError(f"{path.name} is not JSON text: {error}; fetch the file again") from None
     if not isinstance(found, dict):
         raise FormatError(f"{path.name} holds {type(found).__name__}; it must be a JSON object")
     return found

@@ -8,7 +8,7 @@ from typing import Any
 from unspool.core.errors import PromptError
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
-_RESERVED = ("messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "unk_token")
+_RESERVED = ("messages", "add_generation_prompt", "bos_token", "eos_token", "unk_token")
 
 
 def check_text(text: object, what: str) -> str:
@@ -44,7 +44,7 @@ def check_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
     Raises PromptError for a name that the conversation itself sets.
     """
     for name in variables:
-        if name in _RESERVED and name != "tools":
+        if name in _RESERVED:
             raise PromptError(f"template variable {name!r} is set by the conversation; drop it")
     plain: dict[str, Any] = _plain(variables, "template variables")
     _refuse_template(plain)

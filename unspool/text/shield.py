@@ -25,8 +25,11 @@ class Shield:
         self._pairs = {head: LEAD + chr(_FIRST + index) for index, head in enumerate(heads)}
         self._prefixes = {text[:end] for text in texts for end in range(1, len(text))}
         self._longest = max(map(len, texts), default=0)
-        ahead = "|".join(map(re.escape, [LEAD, *texts]))
-        self._pattern = re.compile(f"(?={ahead}).", re.DOTALL)
+        rests = {head: [re.escape(t[1:]) for t in texts if t[0] == head] for head in heads}
+        rests[LEAD] = [""]
+        self._pattern = re.compile(
+            "|".join(f"{re.escape(head)}(?={'|'.join(rest)})" for head, rest in rests.items())
+        )
 
     def hide(self, text: str) -> str:
         """`text` in which no special token can be matched, nor one that goes on behind it."""
