@@ -99,22 +99,22 @@ class Job:
         """Apply edits that were decided on one snapshot."""
         for edit in list(edits):
             match edit:
-                case Extend(branch, candidate):
-                    if branch.ended is None:  # a stop earlier in this step cuts the rest
-                        self.settle(branch, candidate)
-                        self.note("extend", branch, candidate=candidate)
-                case Fork(branch, candidate, choice):
-                    self.fork(branch, candidate, choice)
                 case Drop(branch, reason):
                     self.void(branch)
                     self.branches.remove(branch)
                     self.note("drop", branch, reason=reason)
-                case Draft(branch, tokens, parents, tail):
-                    if branch.ended is None:
-                        self.void(branch)
-                        self.draft(branch, tokens, parents, tail)
                 case Replace(branch, tokens, written):
                     self.put(branch, tokens, written)
+                case _ if edit.branch.ended is not None:
+                    pass  # a stop earlier in this step cuts the rest
+                case Extend(branch, candidate):
+                    self.settle(branch, candidate)
+                    self.note("extend", branch, candidate=candidate)
+                case Fork(branch, candidate, choice):
+                    self.fork(branch, candidate, choice)
+                case Draft(branch, tokens, parents, tail):
+                    self.void(branch)
+                    self.draft(branch, tokens, parents, tail)
         self.step += 1
 
     def events(self) -> list[Event]:

@@ -5,58 +5,55 @@ from typing import TYPE_CHECKING
 
 from unspool.core.branch import Branch
 from unspool.core.events import Commit, Event, Provisional, Revoke
-from unspool.core.prefix import Candidate, Prefix, shared
+from unspool.core.prefix import Candidate, shared
 
 if TYPE_CHECKING:
     from unspool.core.job import Job
 
 
 class Shown:
-    """What was shown so far, per choice: the committed prefix and the provisional tokens."""
+    """What was shown so far: how many tokens of each choice are final, and the provisional ones."""
 
     def __init__(self) -> None:
-        self.final: dict[int, Prefix] = {}
+        self.final: dict[int, int] = {}
         self.lead: tuple[Candidate, ...] = ()
 
     def update(self, job: Job) -> list[Event]:
         if not job.strategy.searching:
-            return [e for b in job.branches for e in self.commit(b.choice, b, b.settled)]
+            return [e for b in job.branches for e in self.commit(b.choice, b, b.written)]
         if job.live:
             leader = max(job.live, key=lambda b: b.score)
             final = min(shared(leader.settled, b.settled) for b in job.branches)
-            return self.follow(leader, final)
+            return self.follow(leader, final - leader.prompt)
         answers = [branch for branch, _ in job.strategy.ranked(job)]
-        out = self.follow(answers[0], answers[0].settled.length) if answers else self.take_back(0)
+        out = self.follow(answers[0], answers[0].written) if answers else self.take_back(0)
         return out + [e for i, b in enumerate(answers[1:], 1)
-                      for e in self.commit(i, b, b.settled)]
+                      for e in self.commit(i, b, b.written)]
 
     def follow(self, leader: Branch, final: int) -> list[Event]:
-        """Show the path that leads: take back what left it, commit `final` tokens, show the rest.
+        """Show the path that leads: take back what left it, commit its first `final` written
+        tokens, show the rest.
 
         Who listens keeps two lists: a commit moves the first provisional tokens over, if there
         are any; a revoke shortens the provisional ones from their end.
         """
-        start = self.committed(0, leader)
-        path = tuple(leader.settled.facts(leader.settled.length - start))
+        start = self.final.get(0, 0)
+        path = tuple(leader.settled.facts(leader.written - start))
         same = next((i for i, (a, b) in enumerate(zip(self.lead, path, strict=False)) if a != b),
                     min(len(self.lead), len(path)))
         events = self.take_back(same)
         moved = max(final - start, 0)
-        events += self.commit(0, leader, leader.settled.at(start + moved))
+        events += self.commit(0, leader, start + moved)
         fresh = path[max(moved, same):]
         self.lead = path[moved:]
         return [*events, Provisional(0, fresh)] if fresh else events
 
-    def committed(self, choice: int, branch: Branch) -> int:
-        known = self.final.get(choice)
-        return branch.prompt if known is None else known.length
-
-    def commit(self, choice: int, branch: Branch, upto: Prefix) -> list[Event]:
-        fresh = upto.length - self.committed(choice, branch)
+    def commit(self, choice: int, branch: Branch, upto: int) -> list[Event]:
+        fresh = upto - self.final.get(choice, 0)
         if fresh <= 0:
             return []
         self.final[choice] = upto
-        return [Commit(choice, tuple(upto.facts(fresh)))]
+        return [Commit(choice, tuple(branch.settled.at(branch.prompt + upto).facts(fresh)))]
 
     def take_back(self, keep: int) -> list[Event]:
         lost, self.lead = len(self.lead) - keep, self.lead[:keep]

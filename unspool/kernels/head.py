@@ -53,8 +53,9 @@ class Head:
         count = min(top, rows.shape[1])
         self.ids = np.stack([top_ids(row, count) for row in rows])
         self.values: Floats = np.take_along_axis(rows, self.ids, -1)
-        self.peak: Floats = self.values[:, :1]  # what `rows` was shifted by and divided by so far
-        self.divisor: Floats = np.ones_like(self.peak)
+        self.peak: Floats = self.values[:, :1]
+        self.shift: Floats = np.zeros_like(self.peak)  # what was taken off `rows` so far,
+        self.divisor: Floats = np.ones_like(self.peak)  # and what they were then divided by
         self.whole: Bools = np.full((rows.shape[0], 1), count == rows.shape[1])
         self._outside: Floats | None = None
 
@@ -92,7 +93,7 @@ class Head:
         """Divide the logits, moved first so that the largest is 0 and nothing overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
             self.values = (self.values - self.maximum) / by
-        self.divisor = self.divisor * by
+            self.shift, self.divisor = self.peak, self.divisor * by
         self._outside = None
 
     def cut_tail(self, drop: Bools) -> None:
@@ -109,7 +110,7 @@ class Head:
         divided equal was not equal before."""
         wide = Head(self.rows, self.rows.shape[1])
         wide.values = np.take_along_axis(self.all(), wide.ids, -1)
-        wide.divisor = self.divisor
+        wide.shift, wide.divisor = self.shift, self.divisor
         return wide
 
     def all(self) -> Floats:
@@ -122,7 +123,5 @@ class Head:
             row = np.full(self.rows.shape[1], -np.inf)
             row[self.ids[r]] = self.values[r]
             return row
-        if self.divisor[r, 0] == 1.0:
-            return self.rows[r].copy()
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray((self.rows[r] - self.peak[r, 0]) / self.divisor[r, 0])
+            return np.asarray((self.rows[r] - self.shift[r]) / self.divisor[r])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.core.errors import PromptError
+from unspool.core.errors import ParameterError, PromptError
 from unspool.kernels.head import Floats, log_sum_exp, top_ids
 from unspool.llm.facts import Facts
-from unspool.llm.results import Ranked
+from unspool.llm.results import Ranked, strict
 
 if TYPE_CHECKING:
     from unspool.engine.read import Row
@@ -44,12 +44,12 @@ class Distribution:
     def entropy_bits(self) -> float:
         """Shannon entropy in bits: 2 to this power is the number of equal choices it is like."""
         p, kept = self.probs, np.isfinite(self.logprobs)
-        return float(-(p[kept] * self.logprobs[kept]).sum() / math.log(2))
+        return abs(float((p[kept] * self.logprobs[kept]).sum() / math.log(2)))
 
     def top(self, k: int = 10) -> list[Ranked]:
         """The `k` likeliest tokens, best first; ties by the lower id; removed ones left out."""
         if not isinstance(k, int) or k < 1:
-            raise PromptError(f"k={k!r}: a number of tokens is a whole number from 1 on")
+            raise ParameterError(f"k={k!r}: a number of tokens is a whole number from 1 on", "k")
         ids = top_ids(self.logprobs, min(k, len(self.logprobs)))
         kept = [int(i) for i in ids if np.isfinite(self.logprobs[i])]
         return [self.ranked(i, place) for place, i in enumerate(kept, 1)]
@@ -67,16 +67,17 @@ class Distribution:
 
     def token_id(self, token: str | int) -> int:
         """The id of one token. Raises PromptError for a text that is not exactly one token."""
-        ids = [token] if isinstance(token, int) else self.facts.needs_text(
-            "a token's text").encode(token, specials=True, start=False)
+        if not isinstance(token, str):
+            return self.facts.check([token])[0]
+        ids = self.facts.words(token, start=False)
         if len(ids) != 1:
             raise PromptError(f"{token!r} is {len(ids)} tokens {ids}: give a text that is one "
                               "token, or an id")
-        return self.facts.check(ids)[0]
+        return ids[0]
 
     def to_json(self, k: int = 10) -> dict[str, Any]:
         """The object that `next --json` prints."""
-        return {"prompt": self.prompt, "model": self.model, "numerics": self.numerics,
+        return {"prompt": strict(self.prompt), "model": self.model, "numerics": self.numerics,
                 "entropy_bits": self.entropy_bits, "top": [t.json() for t in self.top(k)]}
 
     def plot(self, path: str | None = None, k: int = 10) -> Any:

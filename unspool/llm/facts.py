@@ -4,12 +4,15 @@ Prompts become ids here, and ids become bytes.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any
 
-from unspool.core.errors import PromptError
+from unspool.core.errors import ParameterError, PromptError
 from unspool.core.params import Params
+from unspool.core.values import shown
+from unspool.llm.prompts import is_chat
 from unspool.text.tokenizer import Tokenizer
 
 
@@ -34,49 +37,65 @@ class Facts:
         return self.tokenizer
 
     def encode(self, prompt: Any, params: Params) -> list[int]:
-        """The ids of a prompt: a string, ids, one message, or messages."""
-        if isinstance(prompt, str):
-            start = params.add_special_tokens is not False
-            ids = self.needs_text("a text prompt").encode(prompt, specials=True, start=start)
-        elif isinstance(prompt, Mapping):
-            ids = self.chat([prompt], params)
-        elif isinstance(prompt, list | tuple) and prompt and isinstance(prompt[0], Mapping):
-            ids = self.chat(list(prompt), params)
+        """The ids of a prompt: a string, ids, one message, or messages.
+
+        Raises PromptError, and ParameterError for a parameter that this kind of prompt has no
+        use for.
+        """
+        start = params.add_special_tokens is not False
+        if is_chat(prompt):
+            ids = self.chat(prompt, params, start)
         else:
-            ids = self.check(prompt)
+            refuse(params, "add_generation_prompt", "continue_final_message", kind="chat messages")
+            if isinstance(prompt, str):
+                ids = self.words(prompt, start)
+            else:
+                ids = self.check(prompt)
+                if params.add_special_tokens:
+                    refuse(params, "add_special_tokens", kind="a text or chat messages")
         if not ids:
-            raise PromptError("the prompt is empty: it needs at least one token, and this "
-                              "tokenizer adds none of its own; write something")
+            raise PromptError("the prompt is empty: it needs at least one token, and no start "
+                              "token is put before it; write something")
         if len(ids) > self.context:
             raise PromptError(f"the prompt has {len(ids)} tokens and the model's context "
                               f"{self.context}: shorten the prompt")
         return ids
 
-    def chat(self, messages: list[Any], params: Params) -> list[int]:
-        tokenizer = self.needs_text("chat messages")
-        going_on = bool(params.continue_final_message)
-        opened = params.add_generation_prompt is not False and not going_on
-        ids = tokenizer.encode_chat(messages, add_generation_prompt=opened)
-        if going_on:  # the turn's closing marker and what follows it are not part of the text
-            while ids and ids[-1] in tokenizer.specials | whitespace(tokenizer, ids[-1]):
-                ids.pop()
+    def words(self, text: str, start: bool = True) -> list[int]:
+        """The ids of a text; control tokens written in it are control tokens."""
+        return self.known(self.needs_text("a text").encode(text, specials=True, start=start))
+
+    def chat(self, messages: Any, params: Params, start: bool) -> list[int]:
+        return self.known(self.needs_text("chat messages").encode_chat(
+            [messages] if isinstance(messages, Mapping) else messages,
+            add_generation_prompt=params.add_generation_prompt is not False,
+            continue_final_message=bool(params.continue_final_message), start=start))
+
+    def known(self, ids: list[int]) -> list[int]:
+        """Ids from the tokenizer, whose vocabulary may be larger than the model's."""
+        for token in ids:
+            if token >= self.vocab:
+                raise PromptError(f"{self.label(token)!r} is token {token}, which this model does "
+                                  f"not have (ids run from 0 to {self.vocab - 1}): take it out")
         return ids
 
     def check(self, prompt: Any) -> list[int]:
         """Token ids as given, each an integer of the vocabulary."""
-        try:
-            items = list(prompt)
-        except TypeError:
-            raise PromptError(f"a prompt is a string, a list of ids or chat messages, not "
-                              f"{type(prompt).__name__}") from None
+        if isinstance(prompt, str | bytes | Mapping) or not isinstance(prompt, Iterable):
+            raise PromptError(f"{shown(prompt)} is {type(prompt).__name__}: a prompt is a string, "
+                              "a list of ids or chat messages")
         ids = []
-        for item in items:
-            if isinstance(item, bool | str) or not hasattr(item, "__index__"):
-                raise PromptError(f"{item!r} is not a token id: ids are whole numbers")
-            ids.append(item.__index__())
-            if not 0 <= ids[-1] < self.vocab:
-                raise PromptError(f"token id {ids[-1]} is outside the vocabulary: ids run from 0 "
-                                  f"to {self.vocab - 1}")
+        for item in prompt:
+            try:
+                number = None if isinstance(item, bool) else index(item)
+            except TypeError:
+                number = None
+            if number is None:
+                raise PromptError(f"{shown(item)} is not a token id: ids are whole numbers")
+            if not 0 <= number < self.vocab:
+                raise PromptError(f"token id {shown(number)} is outside the vocabulary: ids run "
+                                  f"from 0 to {self.vocab - 1}")
+            ids.append(number)
         return ids
 
     def label(self, token: int) -> str:
@@ -93,5 +112,9 @@ class Facts:
         return lambda token: tokenizer.piece(token, skip_special_tokens=False)
 
 
-def whitespace(tokenizer: Tokenizer, token: int) -> frozenset[int]:
-    return frozenset({token}) if not tokenizer.piece(token).strip() else frozenset()
+def refuse(params: Params, *names: str, kind: str) -> None:
+    """No parameter is passed over: those that another kind of prompt is needed for are refused."""
+    for name in names:
+        if params.active(name) is not None:
+            raise ParameterError(f"{name}={getattr(params, name)} is for {kind}, which this prompt "
+                                 "is not: leave it out", name)

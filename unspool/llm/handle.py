@@ -5,7 +5,7 @@ Safe to use from any thread. The worker's thread fills it; readers only wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from math import exp
@@ -16,8 +16,10 @@ from unspool.core.branch import Branch, Ended
 from unspool.core.events import Commit, Event, Finished, Paused, Provisional, Revoke
 from unspool.core.job import Job, Usage
 from unspool.core.prefix import Candidate
+from unspool.core.slot import Slot
 from unspool.llm.emit import Emitter
 from unspool.llm.facts import Facts
+from unspool.llm.prompts import is_chat
 from unspool.llm.resolve import Resolved
 from unspool.llm.results import Choice, Output, Ranked, Token
 from unspool.llm.worker import Worker
@@ -29,7 +31,8 @@ class StreamEvent:
 
     `commit`: `tokens` are final and `text` is what they make certain. `provisional`: tokens that
     follow on the path that leads now; `revoke`: the last `count` of them are taken back. `finish`:
-    the request is done, `output` is its result. `index`: which request of the batch.
+    the request is done, `output` is its result. `pause`: a held request waits at `slot`.
+    `index`: which request of the batch.
     """
 
     type: Literal["commit", "provisional", "revoke", "finish", "pause"]
@@ -39,29 +42,29 @@ class StreamEvent:
     tokens: tuple[Token, ...] = ()
     count: int = 0
     output: Output | None = None
+    slot: Slot | None = None
 
 
 class Handle:
+    """Iterate it for the events as they come: each goes to one reader, `finish` to every one."""
+
     def __init__(self, facts: Facts, prompt: Any, resolved: Resolved, worker: Worker,
                  index: int = 0, queue: SimpleQueue[StreamEvent] | None = None) -> None:
-        self.facts, self.prompt, self.resolved, self.worker = facts, prompt, resolved, worker
-        self.index = index
+        self.facts, self.resolved, self.worker, self.index = facts, resolved, worker, index
+        said = isinstance(prompt, str) or is_chat(prompt)
+        self.prompt = prompt if said else list(resolved.request.prompt)
+        self.params = resolved.params.to_json()
+        self.piece = facts.piece(bool(resolved.params.skip_special_tokens))
         self.events: SimpleQueue[StreamEvent] = queue or SimpleQueue()
         self.future: Future[Output] = Future()
+        self.future.set_running_or_notify_cancel()  # only `cancel` below ends it early
         self.job: Job | None = None
-        self.cancelled = False
         self.emitters: dict[int, Emitter] = {}
         self.texts: dict[int, str] = {}
 
-    def start(self) -> Handle:
-        self.worker.submit(self.resolved.request, self.tell)
-        return self
-
     def cancel(self) -> None:
         """Stop within two steps. The result holds what was written, finish_reason "cancelled"."""
-        self.cancelled = True
-        if self.job is not None:
-            self.worker.cancel(self.job)
+        self.worker.post(self.end)
 
     @property
     def done(self) -> bool:
@@ -69,82 +72,113 @@ class Handle:
 
     def result(self, timeout: float | None = None) -> Output:
         """Wait for the output. Raises what ended the request, TimeoutError after `timeout` s."""
-        output = self.future.result(timeout)
-        if output.error is not None:
-            raise output.error
-        return output
+        return sound(self.future.result(timeout))
 
     def __iter__(self) -> Iterator[StreamEvent]:
         while True:
             event = self.events.get()
+            if event.output is None:
+                yield event
+                continue
+            self.events.put(event)
             yield event
-            if event.type == "finish":
-                if event.output is not None and event.output.error is not None:
-                    raise event.output.error
-                return
+            sound(event.output)
+            return
 
     def __await__(self) -> Generator[Any, None, Output]:
-        return asyncio.wrap_future(self.future).__await__()
+        """The output, as `result` gives it. To cancel the waiting task cancels the request."""
+        return self.wait().__await__()
+
+    async def wait(self) -> Output:
+        try:
+            return sound(await asyncio.wrap_future(self.future))
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
 
     # ── on the worker's thread ───────────────────────────────────────────────────────────────────
     def tell(self, job: Job | None, events: list[Event]) -> None:
         self.job = job
-        if job is not None and self.cancelled and job.live:
-            job.end(Ended("cancelled"))
-        for event in events:
-            match event:
-                case Commit(choice, tokens):
-                    self.say("commit", choice, tokens, self.emitter(choice).commit(tokens))
-                case Provisional(choice, tokens):
-                    self.say("provisional", choice, tokens)
-                case Revoke(choice, count):
-                    self.events.put(StreamEvent("revoke", self.index, choice, count=count))
-                case Paused():
-                    self.events.put(StreamEvent("pause", self.index))
-                case Finished(error):
-                    self.finish(job, error)
+        try:
+            for event in events:
+                if not self.done:
+                    self.show(job, event)
+        except Exception as error:  # a caller's strategy may name answers that cannot be shown
+            self.end("error", type(error).__name__)
+            self.finish([], error)
+
+    def end(self, reason: str = "cancelled", which: str | None = None) -> None:
+        if self.job is not None:
+            self.job.end(Ended(reason, which))
+
+    def show(self, job: Job | None, event: Event) -> None:
+        match event:
+            case Commit(choice, tokens):
+                self.commit(choice, tokens, self.emitter(choice).commit(tokens))
+            case Provisional(choice, tokens):
+                self.put("provisional", choice, tokens=tuple(map(self.token, tokens)))
+            case Revoke(choice, count):
+                self.put("revoke", choice, count=count)
+            case Paused() if job is not None:
+                self.put("pause", slot=job.slots[job.live[0]][0])
+            case Finished(error):
+                for last in () if job is None else job.events():  # what no step has told
+                    self.show(job, last)
+                ranked = [] if job is None else job.strategy.ranked(job)
+                self.finish([self.choice(i, *answer) for i, answer in enumerate(ranked)], error)
+
+    def put(self, kind: Literal["commit", "provisional", "revoke", "finish", "pause"],
+            choice: int = 0, **fields: Any) -> None:
+        self.events.put(StreamEvent(kind, self.index, choice, **fields))
 
     def emitter(self, choice: int) -> Emitter:
-        skip = bool(self.resolved.params.skip_special_tokens)
         if choice not in self.emitters:
-            self.emitters[choice] = Emitter(
-                self.facts.piece(skip), self.resolved.ends, self.resolved.strings)
+            self.emitters[choice] = Emitter(self.piece, self.resolved.ends, self.resolved.strings)
             self.texts[choice] = ""
         return self.emitters[choice]
 
-    def say(self, kind: Literal["commit", "provisional"], choice: int,
-            tokens: tuple[Candidate, ...], text: str = "") -> None:
-        if kind == "commit":
-            self.texts[choice] += text
-        shown = tuple(map(self.token, tokens))
-        self.events.put(StreamEvent(kind, self.index, choice, text, shown))
-
-    def finish(self, job: Job | None, error: Exception | None) -> None:
-        ranked = [] if job is None else job.strategy.ranked(job)
-        choices = tuple(self.choice(i, *answer) for i, answer in enumerate(ranked))
-        usage = Usage() if job is None else job.usage
-        usage.completion = sum(len(c.tokens) for c in choices)
-        request = self.resolved.request
-        output = Output(
-            self.prompt, self.facts.name, self.facts.numerics, choices, usage,
-            self.resolved.params.to_json(), (*self.facts.notes, *self.resolved.notes),
-            request.seed, error, () if job is None else tuple(job.trace))
-        self.future.set_result(output)
-        self.events.put(StreamEvent("finish", self.index, output=output))
+    def commit(self, choice: int, tokens: Iterable[Candidate], text: str) -> None:
+        self.texts[choice] += text
+        self.put("commit", choice, text=text, tokens=tuple(map(self.token, tokens)))
 
     def choice(self, number: int, branch: Branch, score: float) -> Choice:
         """The answer of one branch; the rest of its text is emitted here."""
         rest = self.emitter(number).finish(branch.ended)
         if rest:
-            self.say("commit", number, (), rest)
+            self.commit(number, (), rest)
         ended = branch.ended or Ended("cancelled")
         return Choice(self.texts[number], tuple(map(self.token, branch.facts)), ended.reason,
                       ended.which, score, number)
 
+    def finish(self, choices: Iterable[Choice], error: Exception | None) -> None:
+        job, resolved = self.job, self.resolved
+        answers = tuple(choices)
+        usage = Usage() if job is None else job.usage
+        usage.completion = sum(len(c.tokens) for c in answers)
+        output = Output(
+            self.prompt, self.facts.name, self.facts.numerics, answers, usage,
+            self.params, (*self.facts.notes, *resolved.notes), resolved.request.seed, error,
+            () if job is None else tuple(job.trace))
+        self.future.set_result(output)
+        self.put("finish", output=output)
+
     def token(self, fact: Candidate) -> Token:
         label = self.facts.label
-        data = self.facts.piece()(fact.token)
         top = tuple(Ranked(i, label(i), exp(logprob), logprob, rank)
                     for rank, (i, logprob) in enumerate(fact.others, 1))
-        return Token(fact.token, label(fact.token), data, fact.logprob, fact.processed,
-                     fact.rank, top)
+        return Token(fact.token, label(fact.token), self.piece(fact.token), fact.logprob,
+                     fact.processed, fact.rank, top)
+
+
+def begin(handles: Iterable[Handle]) -> None:
+    """Start them all with the same step, so that a batch is the same batch every time."""
+    handles = list(handles)
+    if handles:
+        handles[0].worker.submit([(h.resolved.request, h.tell) for h in handles])
+
+
+def sound(output: Output) -> Output:
+    """The output, unless an error ended it, which is then raised."""
+    if output.error is not None:
+        raise output.error
+    return output

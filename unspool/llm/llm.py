@@ -1,28 +1,33 @@
 """A loaded model and everything one does with it. All calls share one engine, from any thread."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from unspool.core.errors import ParameterError, PromptError, UnspoolError
+from unspool.core.defaults import TRUNCATION
+from unspool.core.errors import ParameterError, UnspoolError
 from unspool.core.job import Usage
-from unspool.core.params import Params
+from unspool.core.params import fields
 from unspool.core.sockets import Memory, Model
+from unspool.core.values import shown
 from unspool.engine.engine import Engine
 from unspool.engine.scheduler import Scheduler
 from unspool.llm.distribution import Distribution, raw, shaped
 from unspool.llm.explain import Explanation, explanation
 from unspool.llm.facts import Facts
-from unspool.llm.handle import Handle, StreamEvent
-from unspool.llm.prompts import Request, one, requests
-from unspool.llm.resolve import Resolved, named, resolve
-from unspool.llm.results import Output, Token
-from unspool.llm.score import score_of
+from unspool.llm.handle import Handle, StreamEvent, begin, sound
+from unspool.llm.prompts import Request, items, one
+from unspool.llm.resolve import named, resolve
+from unspool.llm.results import Choice, Output
+from unspool.llm.score import ScoredToken, parts, score_of
 from unspool.llm.steps import Step, steps
 from unspool.llm.worker import Worker
 from unspool.strategies import Force
+
+SHAPING = ("strategy", "do_sample", "temperature", *TRUNCATION)
 
 
 class LLM:
@@ -30,7 +35,8 @@ class LLM:
 
     A prompt is a string, a list of ids, or chat messages; a list of prompts is a batch, with
     results in its order. In a batch a request that is refused or fails becomes an output with
-    `error` set, and harms no other; alone it raises.
+    `error` set, and harms no other; alone it raises. What is wrong with a call's own parameters
+    raises in both.
     """
 
     def __init__(self, model: Model, facts: Facts, memory: Memory,
@@ -46,70 +52,64 @@ class LLM:
 
         Raises ParameterError, PromptError or what the engine met, each naming value and fix.
         """
-        asked, batch = requests(prompt, params)
-        if not batch:
-            return self.finish(self.handle(asked[0]).start())
-        handles = [self.attempt(request, i) for i, request in enumerate(asked)]
-        try:
-            return [h if isinstance(h, Output) else h.future.result() for h in handles]
-        except BaseException:
-            for handle in handles:
-                if isinstance(handle, Handle):
-                    handle.cancel()
-            raise
+        asked, batch = self.ask(prompt, params)
+        outputs = answers(asked)
+        return outputs if batch else sound(outputs[0])
 
     def stream(self, prompt: Any, **params: Any) -> Iterator[StreamEvent]:
         """The events of a request or of a batch as they come. Leaving the loop cancels the rest."""
-        asked, batch = requests(prompt, params)
         queue: SimpleQueue[StreamEvent] = SimpleQueue()
-        if not batch:
-            yield from self.follow([self.handle(asked[0], queue=queue).start()], queue, False)
-            return
-        begun = [self.attempt(request, i, queue) for i, request in enumerate(asked)]
-        yield from (StreamEvent("finish", i, output=h) for i, h in enumerate(begun)
-                    if isinstance(h, Output))
-        yield from self.follow([h for h in begun if isinstance(h, Handle)], queue, True)
+        return follow(*self.ask(prompt, params, queue), queue)
 
     def submit(self, request: Any, **params: Any) -> Handle:
         """Start one request and return at once: iterate, await or cancel the handle."""
-        return self.handle(one(request, params)).start()
+        handle = self.handle(one(request, params))
+        begin([handle])
+        return handle
 
     def next(self, prompt: Any, **params: Any) -> Any:
         """The distribution of the next token; raw unless parameters shape it.
 
-        One prompt gives a Distribution, a batch a list of them.
+        One prompt gives a Distribution, a batch a list of them. The model's own defaults do not
+        count here. Raises ParameterError for parameters that ask for more than one distribution.
         """
-        asked, batch = requests(prompt, params)
-        handles = [self.look(request).start() for request in asked]
-        out = [self.distribution(handle, bool(request.params))
-               for handle, request in zip(handles, asked, strict=True)]
-        return out if batch else out[0]
+        asked, batch = items(prompt)
+        handles = [self.look(one(item, params)) for item in asked]
+        try:
+            begin(handles)
+            found = [distribution(handle) for handle in handles]
+        finally:
+            cancel(handles)
+        return found if batch else found[0]
 
     def steps(self, prompt: Any, **params: Any) -> Iterator[Step]:
         """Write token by token; each step shows its distribution and lets the caller choose."""
-        request = one(prompt, params)
-        user = named(request.params)
+        handle = self.handle(one(prompt, params), {"held": True, "keep_rows": True})
+        settled = handle.resolved.params
         for name in ("n", "num_beams"):
-            if user.active(name) is not None:
-                raise ParameterError(f"{name}={getattr(user, name)}: steps follow one text; leave "
-                                     "it out", name)
-        return steps(self.handle(request, {"held": True, "keep_rows": True}).start())
+            if settled.active(name) is not None:
+                raise ParameterError(f"{name}={getattr(settled, name)}: steps follow one text; "
+                                     f"make it {name}=1", name)
+        return steps(handle)
 
     def score(self, text: Any, given: Any = None) -> Any:
         """How likely each token of `text` is, after `given` (a prompt of any kind) if there is one.
 
-        A list of texts gives a list of Scores. Without `given` and without a start token, the
-        first token has no log-probability and is not counted.
+        A text is a string or a list of ids; a list of texts gives a list of Scores, all after the
+        same `given`. Without `given` and without a start token, the first token has no
+        log-probability and is not counted. Raises PromptError.
         """
-        asked, batch = requests(text, {})
-        begun = [self.judge(request.prompt, given) for request in asked]
-        out = [score_of(self.finish(handle), first) for handle, first in begun]
+        texts, batch = items(text)
+        judged = [self.judge(item, given) for item in texts]
+        outputs = map(sound, answers([asked for asked, _ in judged]))
+        out = [score_of(o, first) for o, (_, first) in zip(outputs, judged, strict=True)]
         return out if batch else out[0]
 
     def explain(self, prompt: Any = None, **params: Any) -> Explanation:
         """Every effective parameter, where it came from, and the stages in order. Runs nothing."""
-        ids = [0] if prompt is None else self.facts.encode(prompt, named(params))
-        return explanation(resolve(self.facts, ids, params), self.notes)
+        request = one(prompt, params)
+        ids = [0] if prompt is None else self.facts.encode(request.prompt, named(request.params))
+        return explanation(resolve(self.facts, ids, request.params), self.notes)
 
     def close(self) -> None:
         """End what runs, stop the engine's thread, free weights and memory."""
@@ -124,88 +124,107 @@ class LLM:
                  trace: TracebackType | None) -> None:
         self.close()
 
-    # ── from requests to handles ─────────────────────────────────────────────────────────────────
+    # ── from requests to handles that have yet to begin ──────────────────────────────────────────
+    def ask(self, given: Any, params: Mapping[str, Any],
+            queue: SimpleQueue[StreamEvent] | None = None) -> tuple[list[Handle | Output], bool]:
+        """A handle for each request, or the output that says why there is none."""
+        asked, batch = items(given)
+        if not batch:
+            return [self.handle(one(given, params), queue=queue)], False
+        named(params)
+        return [self.attempt(item, params, i, queue) for i, item in enumerate(asked)], True
+
+    def attempt(self, item: Any, params: Mapping[str, Any], index: int,
+                queue: SimpleQueue[StreamEvent] | None) -> Handle | Output:
+        self.worker.check_open()
+        try:
+            return self.handle(one(item, params), None, index, queue)
+        except UnspoolError as error:
+            refused = item if not isinstance(item, Request) else item.prompt
+            return Output(refused, self.name, self.numerics, (), Usage(), dict(params), self.notes,
+                          error=error)
+
     def handle(self, request: Request, extra: Mapping[str, Any] | None = None,
                index: int = 0, queue: SimpleQueue[StreamEvent] | None = None) -> Handle:
+        self.worker.check_open()
         ids = self.facts.encode(request.prompt, named(request.params))
         resolved = resolve(self.facts, ids, request.params, extra)
         return Handle(self.facts, request.prompt, resolved, self.worker, index, queue)
 
-    def attempt(self, request: Request, index: int,
-                queue: SimpleQueue[StreamEvent] | None = None) -> Handle | Output:
-        """The started handle, or an output that says why there is none."""
-        try:
-            return self.handle(request, None, index, queue).start()
-        except UnspoolError as error:
-            return Output(request.prompt, self.name, self.numerics, (), Usage(),
-                          dict(request.params), self.notes, error=error)
-
-    def finish(self, handle: Handle) -> Output:
-        try:
-            return handle.result()
-        except BaseException:
-            handle.cancel()
-            raise
-
-    def follow(self, handles: list[Handle], queue: SimpleQueue[StreamEvent],
-               batch: bool) -> Iterator[StreamEvent]:
-        left = len(handles)
-        try:
-            while left:
-                event = queue.get()
-                left -= event.type == "finish"
-                yield event
-                if not batch and event.output is not None and event.output.error is not None:
-                    raise event.output.error
-        finally:
-            for handle in handles:
-                if not handle.done:
-                    handle.cancel()
-
     def look(self, request: Request) -> Handle:
-        """A request for one token whose rows are kept."""
+        """A request that waits before its first token."""
+        self.worker.check_open()
         user = named(request.params)
+        for name, row in fields().items():
+            writes = row.group in ("length and stopping", "what comes back")
+            if user.active(name) is not None and (writes or name in ("n", "num_beams")):
+                raise ParameterError(f"{name}={shown(getattr(user, name))}: next reads one "
+                                     "distribution and writes nothing; leave it out", name)
         ids = self.facts.encode(request.prompt, user)
-        facts = self.facts
-        if len(ids) == facts.context:  # nothing is written, so a full context is no hindrance
-            facts = Facts(**{**vars(facts), "context": facts.context + 1})
-        given = {**user.given(), "max_new_tokens": 1}
-        resolved = resolve(facts, ids, given, {"held": True, "keep_rows": True})
-        return Handle(facts, request.prompt, resolved, self.worker)
+        # Nothing is written, so a full context is no hindrance.
+        facts = replace(self.facts, defaults={}, context=self.context + 1)
+        resolved = resolve(facts, ids, {**user.given(), "max_new_tokens": 1},
+                           {"held": True, "keep_rows": True})
+        return Handle(self.facts, request.prompt, resolved, self.worker)
 
-    def distribution(self, handle: Handle, rules: bool) -> Distribution:
-        for event in handle:
-            if event.type == "pause" and handle.job is not None:
-                job = handle.job
-                row: Any = job.slots[job.live[0]][0].row
-                handle.cancel()
-                values = shaped(row) if rules and handle.resolved.request.rules else raw(row)
-                return Distribution(handle.prompt, values, self.facts)
-        raise UnspoolError("the request ended before its distribution was read")
-
-    def judge(self, text: Any, given: Any) -> tuple[Handle, Token | None]:
-        facts = self.facts
-        if isinstance(text, str):
-            ids = facts.needs_text("scoring a text").encode(text, specials=True, start=False)
-            before = list(facts.needs_text("").start_ids)
-        else:
-            ids, before = facts.check(text), []
-        if given is not None:
-            before = facts.encode(given, Params())
+    def judge(self, text: Any, given: Any) -> tuple[Handle | Output, ScoredToken | None]:
+        """A request that writes exactly `text`, and the token that it cannot judge."""
+        self.worker.check_open()
+        before, ids, first = parts(self.facts, text, given)
         if not ids:
-            raise PromptError("there is nothing to score: the text is empty")
-        first = None
-        if not before:
-            before, ids = ids[:1], ids[1:]
-            first = Token(before[0], facts.label(before[0]), b"", 0.0, 0.0, 0)
-        if len(before) + len(ids) > facts.context:
-            raise PromptError(f"the text has {len(before) + len(ids)} tokens and the model's "
-                              f"context {facts.context}: score it in parts")
-        handle = self.force(text, before, ids)
-        return handle, first
+            empty = Choice("", (), "length", None, 0.0)
+            return Output(text, self.name, self.numerics, (empty,), Usage(prompt=1), {},
+                          self.notes), first
+        resolved = resolve(replace(self.facts, defaults={}), before, {
+            "strategy": Force(tuple(ids)), "max_new_tokens": len(ids), "ignore_eos": True})
+        return Handle(self.facts, text, resolved, self.worker), first
 
-    def force(self, text: Any, before: list[int], ids: list[int]) -> Handle:
-        given = {"strategy": Force(tuple(ids)), "max_new_tokens": max(len(ids), 1),
-                 "ignore_eos": True}
-        resolved: Resolved = resolve(self.facts, before, given)
-        return Handle(self.facts, text, resolved, self.worker).start()
+
+def handles_of(asked: Iterable[Handle | Output]) -> list[Handle]:
+    return [handle for handle in asked if isinstance(handle, Handle)]
+
+
+def cancel(handles: Iterable[Handle]) -> None:
+    for handle in handles:
+        if not handle.done:
+            handle.cancel()
+
+
+def answers(asked: list[Handle | Output]) -> list[Output]:
+    """Begin what was asked and wait for all of it."""
+    handles = handles_of(asked)
+    try:
+        begin(handles)
+        return [h if isinstance(h, Output) else h.future.result() for h in asked]
+    finally:
+        cancel(handles)
+
+
+def follow(asked: list[Handle | Output], batch: bool, queue: SimpleQueue[StreamEvent]
+           ) -> Iterator[StreamEvent]:
+    """Begin what was asked and tell its events, which all come by one queue."""
+    handles = handles_of(asked)
+    for i, output in enumerate(asked):
+        if isinstance(output, Output):
+            queue.put(StreamEvent("finish", i, output=output))
+    left = len(asked)
+    try:
+        begin(handles)
+        while left:
+            event = queue.get()
+            left -= event.output is not None
+            yield event
+            if event.output is not None and not batch:
+                sound(event.output)
+    finally:
+        cancel(handles)
+
+
+def distribution(handle: Handle) -> Distribution:
+    """What a request that waits before its first token has before it."""
+    asked = any(handle.resolved.origin.get(name) == "user" for name in SHAPING)
+    for event in handle:
+        if event.slot is not None:
+            row: Any = event.slot.row
+            return Distribution(handle.prompt, shaped(row) if asked else raw(row), handle.facts)
+    raise UnspoolError("the model was closed before the distribution was read: load it again")

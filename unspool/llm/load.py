@@ -1,18 +1,19 @@
 """`load`: from a name, folder, file or model object to an LLM."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
 from pathlib import Path
 from typing import Any
 
-from unspool.core.errors import ModelError, ParameterError
+from unspool.core.errors import FormatError, ModelError, ParameterError
+from unspool.core.values import shown
 from unspool.files import store
 from unspool.files.folder import Source, inspect
 from unspool.files.gguf import read_gguf
 from unspool.llm.facts import Facts
 from unspool.llm.llm import LLM
 from unspool.memories import MEMORIES
-from unspool.models.load import load_model
+from unspool.models.load import _local, load_model
 from unspool.text.from_gguf import from_gguf
 from unspool.text.from_json import from_folder
 from unspool.text.tokenizer import Tokenizer
@@ -30,37 +31,48 @@ def load(model: Any = None, *, numerics: str = "reference", device: str | None =
     if memory not in MEMORIES:
         raise ParameterError(f"memory={memory!r}: there are {', '.join(MEMORIES)}", "memory")
     source = locate(model)
-    loaded = load_model(source, device=device, dtype=dtype, numerics=numerics)
     words = tokenizer_of(source, tokenizer)
-    if words is not None:
+    loaded = load_model(source, device=device, dtype=dtype, numerics=numerics)
+    notes = loaded.notes
+    if words is None:
+        notes += ("there is no tokenizer: ids in, ids out, and every text is empty",)
+    else:
         loaded.vocab = min(loaded.vocab, words.vocab_size)
     if not loaded.remembers:
         memory = "none"
     facts = Facts(name_of(model, source), loaded.numerics, loaded.vocab, loaded.context, words,
-                  ends_of(source, words), defaults_of(source), loaded.notes)
+                  ends_of(source, words), configs_of(source)[1], notes)
     return LLM(loaded, facts, MEMORIES[memory]())
 
 
 def locate(model: Any) -> Any:
-    """A Source for what lies on this machine, or the object or id as it was given."""
+    """A Source for what lies on this machine, or the object as it was given."""
     if model is None or (isinstance(model, str) and model in store.KNOWN):
         return inspect(store.find(model or store.DEFAULT))
     if isinstance(model, str) and model.startswith(("http://", "https://")):
         raise ModelError(f"{model}: a remote model is not in this version; load a folder or name")
-    if isinstance(model, str | Path) and Path(model).expanduser().exists():
+    if isinstance(model, Path) or (isinstance(model, str) and os.path.exists(_home(model))):
         return inspect(model)
     if isinstance(model, str) and "/" not in model:
         known = ", ".join(store.KNOWN)
-        raise ModelError(f"{model!r} is neither a known model ({known}) nor a path on this "
+        raise ModelError(f"{shown(model)} is neither a known model ({known}) nor a path on this "
                          "machine: check the spelling")
-    return model
+    return inspect(_local(model)) if isinstance(model, str) else model
 
 
 def tokenizer_of(source: Any, given: Any) -> Tokenizer | None:
+    if given is not None and not isinstance(given, str | Path | Tokenizer):
+        raise ParameterError(f"tokenizer={shown(given)}: give the folder of a tokenizer.json (of "
+                             "a transformers tokenizer, where save_pretrained wrote it)",
+                             "tokenizer")
     if isinstance(given, Tokenizer):
         return given
     if given is not None:
-        return from_folder(given)
+        found = from_folder(_home(given))
+        if found is None:
+            raise ModelError(f"tokenizer={str(given)!r}: there is no tokenizer.json: give the "
+                             "folder of one")
+        return found
     if isinstance(source, Source):
         if source.kind == "gguf":
             return from_gguf(read_gguf(source.weights).metadata)
@@ -73,26 +85,31 @@ def ends_of(source: Any, words: Tokenizer | None) -> frozenset[int]:
     found = set(words.eos_ids) if words is not None else set()
     for config in configs_of(source):
         value = config.get("eos_token_id")
-        found |= set(value if isinstance(value, Iterable) else () if value is None else (value,))
-    return frozenset(int(i) for i in found)
-
-
-def defaults_of(source: Any) -> dict[str, Any]:
-    return dict(configs_of(source)[1])
+        listed = value if isinstance(value, list | tuple) else [] if value is None else [value]
+        if not all(type(i) is int for i in listed):
+            raise FormatError(f"eos_token_id={shown(value)} in the model's config: it must be an "
+                              "id or a list of ids")
+        found |= set(listed)
+    return frozenset(found)
 
 
 def configs_of(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The model's config and generation config; empty where there is none."""
     if isinstance(source, Source):
         return source.config, source.generation_config
-    pair = [getattr(source, name, None) for name in ("config", "generation_config")]
-    config, generation = (c.to_diff_dict() if c is not None else {} for c in pair)
-    return config, generation
+    generation = getattr(source, "generation_config", None)  # a model may have none
+    return source.config.to_dict(), {} if generation is None else generation.to_diff_dict()
 
 
 def name_of(model: Any, source: Any) -> str:
-    if model is None:
-        return store.DEFAULT
-    if isinstance(model, str | Path):
-        return str(model) if str(model) in store.KNOWN else Path(model).name
-    return str(getattr(getattr(model, "config", None), "_name_or_path", "")) or type(model).__name__
+    """As it was asked for; a path by its last part; an object by where it came from."""
+    if isinstance(source, Source):
+        if model is None or model in store.KNOWN:
+            return str(model or store.DEFAULT)
+        here = _home(model)
+        return os.path.basename(os.path.abspath(here)) if os.path.exists(here) else str(model)
+    return str(source.config.name_or_path or type(source).__name__)
+
+
+def _home(path: str | Path) -> str:
+    return os.path.expanduser(path)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from unspool.core.errors import ParameterError
 
 SHORT = {"t": "temperature", "width": "num_beams"}
+NAMES = ("greedy", "sample", "beam")
 FIRST = {"beam": "num_beams", "sample": "temperature", "temperature": "temperature",
          "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "greedy": ""}
 
@@ -71,8 +72,15 @@ def parse(text: str) -> Plan:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             key, value = FIRST[name], key
-        params[SHORT.get(key, key)] = number(value, text)
-    return Plan(name if name in ("beam", "greedy") else "sample", tuple(params.items()))
+        key = SHORT.get(key, key)
+        if not key or not value or key in params:
+            raise ParameterError(f"strategy={text!r}: {item.strip()!r} is no setting of its own; "
+                                 "write name=value, each name once", "strategy")
+        params[key] = number(value, text)
+    if name not in NAMES and FIRST[name] not in params:
+        raise ParameterError(f"strategy={text!r}: {name} needs a value, as in '{name}:0.9'",
+                             "strategy")
+    return Plan(name if name in NAMES else "sample", tuple(params.items()))
 
 
 def number(value: str, text: str) -> Any:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 from unspool.core.errors import PromptError
+from unspool.core.values import shown
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,16 @@ class Request:
         object.__setattr__(self, "params", params)
 
 
-def requests(given: Any, params: Mapping[str, Any]) -> tuple[list[Request], bool]:
-    """The requests of a call, and whether it was a batch. A request's own parameters win."""
-    if is_batch(given):
-        return [one(item, params) for item in given], True
-    return [one(given, params)], False
+def items(given: Any) -> tuple[list[Any], bool]:
+    """The prompts or requests of a call, and whether they are a batch."""
+    return (list(given), True) if is_batch(given) else ([given], False)
 
 
 def one(given: Any, params: Mapping[str, Any]) -> Request:
+    """A single request; what it says itself wins over `params`. Raises PromptError."""
+    if is_batch(given):
+        raise PromptError(f"a list of {len(given)} prompts where one is asked for: pass one, or "
+                          "the list to generate, stream, next or score")
     if isinstance(given, Request):
         return Request(given.prompt, **{**params, **given.params})
     if isinstance(given, Mapping) and "role" not in given:
@@ -46,18 +50,25 @@ def one(given: Any, params: Mapping[str, Any]) -> Request:
 
 def is_batch(given: Any) -> bool:
     """True for a list of prompts; a list of ids or of messages is one prompt, [] an empty batch."""
-    if isinstance(given, str | Mapping | Request | bytes) or not isinstance(given, Sequence):
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         return False
-    kinds = {kind_of(item) for item in given}
-    if kinds & {"message", "id"} and len(kinds) > 1:
-        raise PromptError(f"a list mixes {' with '.join(sorted(kinds))}: a prompt is a list of ids "
-                          "or of messages, a batch a list of prompts")
-    return not kinds & {"message", "id"}
+    kinds = {kind_of(item): item for item in given}
+    if len(kinds) > 1 and kinds.keys() & {"a message", "an id"}:
+        mixed = " with ".join(f"{kind} ({shown(item)})" for kind, item in sorted(kinds.items()))
+        raise PromptError(f"a list mixes {mixed}: a prompt is a list of ids or of messages, a "
+                          "batch a list of prompts")
+    return not kinds.keys() & {"a message", "an id"}
+
+
+def is_chat(prompt: Any) -> bool:
+    """True for one message or a list of them."""
+    return isinstance(prompt, Mapping) or (
+        isinstance(prompt, list | tuple) and any(isinstance(item, Mapping) for item in prompt))
 
 
 def kind_of(item: Any) -> str:
     if isinstance(item, Mapping) and "role" in item:
-        return "message"
-    if hasattr(item, "__index__"):
-        return "id"
-    return "prompt"
+        return "a message"
+    if isinstance(item, Number) or (hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0):
+        return "an id"
+    return "a prompt"

@@ -11,7 +11,7 @@ from typing import Any
 
 from unspool.core.defaults import decide_sampling, merged
 from unspool.core.errors import ParameterError, PromptError
-from unspool.core.params import Params
+from unspool.core.params import Params, fields
 from unspool.core.request import Request
 from unspool.core.sockets import Stop, Strategy
 from unspool.llm.facts import Facts
@@ -44,17 +44,21 @@ def resolve(facts: Facts, ids: list[int], given: Mapping[str, Any],
     """`ids`: the prompt's; `given`: parameters in any spelling; `extra`: fields of the Request."""
     user = named(given)
     params, origin, notes = merged(user, facts.defaults)
-    room, said = room_for(facts, len(ids), user, params)
-    notes = (*notes, *said)
-    strategy, rules, more = strategy_of(facts, user, params, len(ids), room)
+    room = room_for(facts, len(ids), params, origin)
     stops, strings, ends = stops_of(facts, params, room)
+    strategy, rules, said = strategy_of(facts, user, params, room.count)
     seed = secrets.randbits(64) if params.seed is None else params.seed
-    check_ids(facts, "stop_token_ids", params.stop_token_ids)
-    check_ids(facts, "eos_token_id", params.eos_token_id)
+    settled: dict[str, Any] = {"seed": seed, "max_length": room.max_length,
+                               "max_new_tokens": room.max_new_tokens}
+    if isinstance(strategy, Beam) and strategy is not params.strategy:
+        settled["num_beams"] = strategy.width
+    origin = {name: source for name, source in origin.items()
+              if name not in settled or settled[name] == getattr(params, name)}
+    params = replace(params, **settled)
     request = Request(tuple(ids), strategy, rules, stops, seed=seed, salt=params.cache_salt or "",
                       others=min(params.logprobs or 0, facts.vocab),
                       remember=params.use_cache is not False, **(extra or {}))
-    return Resolved(request, replace(params, seed=seed), origin, (*notes, *more), strings, ends)
+    return Resolved(request, params, origin, (*notes, *room.notes, *said), strings, ends)
 
 
 def named(given: Mapping[str, Any]) -> Params:
@@ -67,49 +71,83 @@ def named(given: Mapping[str, Any]) -> Params:
     return Params.of(given)
 
 
-def room_for(facts: Facts, prompt: int, user: Params, params: Params
-             ) -> tuple[int, tuple[str, ...]]:
-    """How many tokens may be written, and the note when the default had to be shortened."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many tokens may be written, which limit says so, and what both are in effect."""
+
+    count: int
+    which: str
+    max_new_tokens: int | None
+    max_length: int | None
+    notes: tuple[str, ...] = ()
+
+
+def room_for(facts: Facts, prompt: int, params: Params, origin: Mapping[str, str]) -> Room:
+    """Refuses what the user asked for and does not fit; shortens a default, with a note."""
     left = facts.context - prompt
     if left <= 0:
         raise PromptError(f"the prompt has {prompt} tokens and the model's context "
                           f"{facts.context}: no room is left to write; shorten the prompt")
-    if user.max_length is not None and user.max_length <= prompt:
-        raise ParameterError(f"max_length={user.max_length} counts the prompt, which has {prompt} "
-                             "tokens; raise it, or use max_new_tokens", "max_length")
-    wish = params.max_new_tokens
-    if params.max_length is not None:
-        wish = min(wish or left, params.max_length - prompt)
-    if wish is None or wish <= left:
-        return max(wish or left, 1), ()
-    if user.max_new_tokens is not None or user.max_length is not None:
-        raise ParameterError(f"max_new_tokens={wish} does not fit: the prompt has {prompt} tokens "
-                             f"and the context {facts.context}; at most {left} fit",
-                             "max_new_tokens")
-    return left, (f"max_new_tokens shortened from {wish} to the {left} that fit in the context",)
+    new, total = params.max_new_tokens, params.max_length
+    notes: tuple[str, ...] = ()
+    if total is not None and total <= prompt:
+        if origin["max_length"] == "user":
+            raise ParameterError(f"max_length={total} counts the prompt, which has {prompt} "
+                                 "tokens; raise it, or use max_new_tokens", "max_length")
+        notes = (f"generation config not applied: max_length={total}, the prompt has {prompt}",)
+        new, total = new or fields()["max_new_tokens"].default, None
+    limits = {"max_new_tokens": new, "max_length": None if total is None else total - prompt}
+    count, which = min((n, name) for name, n in limits.items() if n is not None)
+    if count <= left:
+        return Room(count, which, new, total, notes)
+    if origin.get(which) == "user":
+        raise ParameterError(f"{which}={getattr(params, which)} does not fit: the prompt has "
+                             f"{prompt} tokens and the context {facts.context}; at most {left} "
+                             "more fit", which)
+    notes += (f"{which}={getattr(params, which)} shortened to the {left} tokens that fit in the "
+              f"context",)
+    return Room(left, which, left if new is not None else None,
+                facts.context if total is not None else None, notes)
 
 
-def strategy_of(facts: Facts, user: Params, params: Params, prompt: int, room: int
+def strategy_of(facts: Facts, user: Params, params: Params, room: int
                 ) -> tuple[Strategy, tuple[RuleValue, ...], tuple[str, ...]]:
     """The strategy, its rules in order, and notes."""
     n = params.n or 1
     if params.strategy is not None and not isinstance(params.strategy, str):
+        if n > 1:
+            raise ParameterError(f"n={n} with a strategy object, which decides by itself how many "
+                                 "texts it writes: leave n out", "n")
         return params.strategy, rules_of(params), ()
     width = user.num_beams or params.num_beams or 1
     if params.strategy == "beam" or (params.strategy is None and width > 1):
         width = DEFAULT_BEAMS if params.strategy == "beam" and not user.num_beams else width
-        if n > width:
-            raise ParameterError(f"n={n} with num_beams={width}: a search has at most num_beams "
-                                 "answers; widen it", "n")
-        search = Beam(width, n, 1.0 if params.length_penalty is None else params.length_penalty,
-                      params.early_stopping or False, room,  # type: ignore[arg-type]
-                      max(len(facts.ends | set(params.stop_token_ids or ())), 1))
-        return search, rules_of(user), ()
+        return beams(facts, user, params, (width, n, room)), rules_of(user), ()
     mode = params.strategy or decide_sampling(user, facts.defaults)
     if mode == "greedy":
         same = ("n greedy texts are equal: sample, or use beam search, for different ones",)
         return Sample(n), (greedy(),), same if n > 1 else ()
     return Sample(n), rules_of(params), ()
+
+
+def beams(facts: Facts, user: Params, params: Params, size: tuple[int, int, int]) -> Beam:
+    width, n, room = size
+    if n > width:
+        raise ParameterError(f"n={n} with num_beams={width}: a search has at most num_beams "
+                             "answers; widen it", "n")
+    if user.temperature == 0:
+        raise ParameterError(f"temperature=0 with num_beams={width}: greedy leaves one "
+                             "continuation, a search needs several; give one of them",
+                             "temperature")
+    ends = ends_for(facts, params) | set(params.stop_token_ids or ())
+    return Beam(width, n, 1.0 if params.length_penalty is None else params.length_penalty,
+                params.early_stopping or False, room,  # type: ignore[arg-type]
+                max(len(ends), 1))
+
+
+def ends_for(facts: Facts, params: Params) -> frozenset[int]:
+    """The end tokens: the model's, or those that the request names instead."""
+    return facts.ends if params.eos_token_id is None else frozenset(params.eos_token_id)
 
 
 def rules_of(params: Params) -> tuple[RuleValue, ...]:
@@ -121,12 +159,14 @@ def rules_of(params: Params) -> tuple[RuleValue, ...]:
     return tuple(make(value) for make, value in active if value is not None)
 
 
-def stops_of(facts: Facts, params: Params, room: int
+def stops_of(facts: Facts, params: Params, room: Room
              ) -> tuple[tuple[Stop, ...], StopStrings | None, frozenset[int]]:
     """Every stop asked for; the one for strings; the tokens that may end the text."""
     include = bool(params.include_stop_str_in_output)
     cut = None if include else facts.piece(bool(params.skip_special_tokens))
-    ends = facts.ends if params.eos_token_id is None else frozenset(params.eos_token_id)
+    for name in ("stop_token_ids", "eos_token_id"):
+        check_ids(facts, name, getattr(params, name))
+    ends = ends_for(facts, params)
     asked = frozenset(params.stop_token_ids or ())
     ignored = bool(params.ignore_eos)
     stops: list[Stop] = [EndTokens(ends, ignored, cut), StopTokens(asked, cut)]
@@ -141,8 +181,7 @@ def stops_of(facts: Facts, params: Params, room: int
         stops.append(Confidence(params.confidence_stop))
     if params.max_time is not None:
         stops.append(MaxTime(params.max_time))
-    longest = params.max_length is not None and params.max_new_tokens is None
-    stops.append(MaxNew(room, "max_length" if longest else "max_new_tokens"))
+    stops.append(MaxNew(room.count, room.which))
     hidden = frozenset() if include else (asked if ignored else ends | asked)
     return tuple(stops), strings, hidden
 

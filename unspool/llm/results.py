@@ -7,6 +7,7 @@ from math import exp, isfinite
 from typing import Any
 
 from unspool.core.job import Record, Usage
+from unspool.core.params import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,9 @@ class Ranked:
 class Token:
     """A written token. `logprob` is raw, `processed_logprob` after the rules; natural logs.
 
-    `bytes` is what it adds to the text; `text` the same with U+FFFD for parts of characters.
-    `top`: the likeliest tokens at its place, raw, when `logprobs` asked for them.
+    `bytes` is what it adds to the text, `text` a printable name (` blue`, `\\n`, `⟨F0 9F⟩`).
+    `rank` 1 is the likeliest before the rules. `top`: the likeliest tokens at its place, raw, when
+    `logprobs` asked for them.
     """
 
     id: int
@@ -67,14 +69,14 @@ class Choice:
 
     @property
     def logprob(self) -> float:
-        return sum(t.logprob for t in self.tokens)
+        return sum((t.logprob for t in self.tokens), 0.0)
 
-    def json(self) -> dict[str, Any]:
+    def json(self, tokens: bool = False) -> dict[str, Any]:
         out: dict[str, Any] = {"text": self.text, "token_ids": self.token_ids,
                                "finish_reason": self.finish_reason,
                                "stop_reason": self.stop_reason,
                                "logprob": finite(self.logprob), "score": finite(self.score)}
-        if any(t.top for t in self.tokens):
+        if tokens:
             out["tokens"] = [t.json() for t in self.tokens]
         return out
 
@@ -83,7 +85,8 @@ class Choice:
 class Output(Sequence[Choice]):
     """The answer to one request: its choices, best first for searches, else by number.
 
-    The first choice's facts are the output's own. `error` is what ended it, None when nothing did.
+    The first choice's facts are the output's own. `error` is what ended it, None when nothing did;
+    a request that never began has no choices, and asking for its text raises the error.
     """
 
     prompt: Any
@@ -141,19 +144,31 @@ class Output(Sequence[Choice]):
         return self.first.score
 
     def to_json(self) -> dict[str, Any]:
-        """The object that `run --json` prints."""
-        out: dict[str, Any] = {"prompt": self.prompt, "model": self.model,
+        """The object that `run --json` prints; with `logprobs` asked for, each token's facts too.
+        """
+        out: dict[str, Any] = {"prompt": strict(self.prompt), "model": self.model,
                                "numerics": self.numerics}
+        tokens = self.params.get("logprobs") is not None
         if len(self.choices) > 1:
-            out["choices"] = [choice.json() for choice in self.choices]
+            out["choices"] = [choice.json(tokens) for choice in self.choices]
         elif self.choices:
-            out.update(self.first.json())
+            out.update(self.first.json(tokens))
         if self.error is not None:
-            out["error"] = str(self.error)
-        return {**out, "usage": self.usage.json(), "params": self.params,
+            out |= {"finish_reason": self.finish_reason, "error": str(self.error)}
+        return {**out, "usage": self.usage.json(), "params": strict(self.params),
                 "notes": list(self.notes)}
 
 
 def finite(value: float) -> float | None:
     """JSON has no infinity: a removed token's log-probability is null there."""
     return value if isfinite(value) else None
+
+
+def strict(value: Any) -> Any:
+    """What a caller passed, as JSON can write it; other objects and NaN by their repr."""
+    value = plain(value)
+    if isinstance(value, list):
+        return [strict(item) for item in value]
+    if isinstance(value, dict):
+        return {key: strict(item) for key, item in value.items()}
+    return value if not isinstance(value, float) or isfinite(value) else repr(value)

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from unspool.core.edits import Extend
 from unspool.core.errors import ParameterError
-from unspool.core.job import Job
 from unspool.engine.read import Row
 from unspool.llm.distribution import Distribution, raw, shaped
 from unspool.llm.facts import Facts
-from unspool.llm.handle import Handle
+from unspool.llm.handle import Handle, begin
 from unspool.llm.results import Ranked
 
 
@@ -28,16 +26,23 @@ class Step:
     id: int
     row: Row = field(repr=False)
     facts: Facts = field(repr=False)
+    prompt: Any = None
     text_so_far: str = ""
     forced: list[int] = field(default_factory=list)
+    written: bool = False
 
     @cached_property
     def raw(self) -> Distribution:
-        return Distribution(self.text_so_far, raw(self.row), self.facts)
+        return Distribution(self.before, raw(self.row), self.facts)
 
     @cached_property
     def dist(self) -> Distribution:
-        return Distribution(self.text_so_far, shaped(self.row), self.facts)
+        return Distribution(self.before, shaped(self.row), self.facts)
+
+    @property
+    def before(self) -> Any:
+        """The whole text that stands before, when the prompt is one."""
+        return self.prompt + self.text_so_far if isinstance(self.prompt, str) else self.prompt
 
     @property
     def token(self) -> str:
@@ -60,10 +65,16 @@ class Step:
         return self.dist.top(k)
 
     def choose(self, token: str | int) -> None:
-        """Write this instead of the pick; a text of several tokens takes as many steps."""
+        """Write this instead of the pick; a text of several tokens takes as many steps.
+
+        Raises ParameterError for an empty text and when the step is over, PromptError for an id
+        outside the vocabulary.
+        """
+        if self.written:
+            raise ParameterError(f"choose({token!r}): step {self.index} is written; choose before "
+                                 "asking for the next one")
         if isinstance(token, str):
-            ids = self.facts.needs_text("choosing by text").encode(
-                token, specials=True, start=False)
+            ids = self.facts.words(token, start=False)
         else:
             ids = self.facts.check([token])
         if not ids:
@@ -72,39 +83,25 @@ class Step:
 
 
 def steps(handle: Handle) -> Iterator[Step]:
-    """Drive a held request. Leaving the loop early cancels it."""
+    """Drive a held request, from its beginning. Leaving the loop early cancels it."""
     forced: list[int] = []
     index, text = 0, ""
     try:
+        begin([handle])
         for event in handle:
             if event.type == "commit":
                 text += event.text
-            if event.type != "pause":
+            if event.slot is None or handle.job is None:
                 continue
-            job = handle.job
-            assert job is not None, "a paused request has begun"
-            step = at(job, index, handle.facts, text)
-            pick = step.id
+            row: Any = event.slot.row
+            pick = event.slot.pick.token
+            step = Step(index, pick, row, handle.facts, handle.prompt, text)
             if forced:
-                step.choose(forced[0])
-                step.forced = forced[1:]
+                step.id, *step.forced = forced
             yield step
+            step.written = True
             forced, index = step.forced, index + 1
-            let_go(handle, job, step, pick)
+            # The pick is left to the strategy, which may do more than write it.
+            handle.worker.release(handle.job, None if step.id == pick else row.candidate(step.id))
     finally:
-        if not handle.done:
-            handle.cancel()
-
-
-def at(job: Job, index: int, facts: Facts, text: str) -> Step:
-    slot = job.slots[job.live[0]][0]
-    row: Any = slot.row
-    return Step(index, slot.pick.token, row, facts, text)
-
-
-def let_go(handle: Handle, job: Job, step: Step, pick: int) -> None:
-    """The strategy's own decision when the pick stands, else the caller's token."""
-    if step.id == pick:
-        handle.worker.release(job)
-    else:
-        handle.worker.release(job, [Extend(job.live[0], step.row.candidate(step.id))])
+        handle.cancel()

@@ -67,7 +67,7 @@ class Dense:
     def __init__(self, idle_bytes: int = IDLE_BYTES) -> None:
         self.idle_bytes = idle_bytes
         self.buffers: dict[int, Buffer] = {}
-        self.index: dict[tuple[Reader, bytes], int] = {}
+        self.index: dict[tuple[Reader, bytes], set[int]] = {}
         self.tickets = count()
         self.clock = 0
 
@@ -99,9 +99,9 @@ class Dense:
         else:
             node = prefix.at(prefix.length - prefix.length % BLOCK)
             while node.length:
-                ticket = self.index.get((reader, node.digest), -1)
-                if ticket in self.buffers:
-                    yield self.buffers[ticket]
+                tickets = self.index.get((reader, node.digest))
+                if tickets:
+                    yield from (self.buffers[t] for t in sorted(tickets))
                     return
                 node = node.at(node.length - BLOCK)
 
@@ -114,8 +114,11 @@ class Dense:
         lease.line, lease.length, lease.touched = prefix, prefix.length, self.clock
         prefix.lease = lease.ticket
         node = prefix.at(prefix.length - prefix.length % BLOCK)
-        while node.length and self.index.get((lease.reader, node.digest)) != lease.ticket:
-            self.index[lease.reader, node.digest] = lease.ticket
+        while node.length:
+            tickets = self.index.setdefault((lease.reader, node.digest), set())
+            if lease.ticket in tickets:
+                break
+            tickets.add(lease.ticket)
             node = node.at(node.length - BLOCK)
 
     def evict(self) -> None:
@@ -129,7 +132,9 @@ class Dense:
 
     def forget(self, buffer: Buffer) -> None:
         del self.buffers[buffer.ticket]
-        self.index = {k: t for k, t in self.index.items() if t != buffer.ticket}
+        for tickets in self.index.values():
+            tickets.discard(buffer.ticket)
+        self.index = {key: tickets for key, tickets in self.index.items() if tickets}
 
     def clear(self) -> None:
         self.buffers.clear()

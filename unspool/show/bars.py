@@ -91,6 +91,7 @@ def plotly_bars(labels: Sequence[str], probs: Sequence[float], title: str) -> go
     )
     figure.update_xaxes(title="probability", tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(autorange="reversed", tickvals=places, ticktext=names, automargin=True)
+    figure.update_yaxes(tickfont_size=15, ticklabelstandoff=8)  # the dot of a space is small
     return figure
 
 

@@ -55,9 +55,11 @@ class Beam:
         winners = ranks[:self.width]
         won = {id(item) for _, item in winners}
         done = self.done(winners, kept)
-        yield from (f for _, f in ended if id(f) in won)
-        yield from (f for _, f in kept if not done)
-        yield from (Drop(b, "continued by its best tokens") for b in live)
+        forks = [f for _, f in ended if id(f) in won] + [f for _, f in kept if not done]
+        parents = {f.branch for f in forks}
+        why = "cannot outrank the finished" if done else f"rank below {self.width} of the living"
+        yield from forks
+        yield from (Drop(b, "continued by its best tokens" if b in parents else why) for b in live)
         yield from (Drop(b, f"rank below {self.width} of the finished") for b in old
                     if id(b) not in won)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unspool.core.branch import Branch
-from unspool.core.edits import Draft, Edit, Extend
+from unspool.core.edits import Draft, Drop, Edit, Extend
 from unspool.core.job import Job
 from unspool.core.slot import PICK, Reading
 from unspool.core.sockets import Slots
@@ -29,7 +29,10 @@ class Force:
             judged = [slot.drafted for slot in slots[branch] if slot.drafted is not None]
             yield from (Extend(branch, candidate) for candidate in judged)
             done = branch.written + len(judged)
-            yield Draft(branch, self.text[done:done + CHUNK])
+            if judged:
+                yield Draft(branch, self.text[done:done + CHUNK])
+            else:
+                yield Drop(branch, "no stop ended it at the end of its text")
 
     def ranked(self, job: Job) -> list[tuple[Branch, float]]:
         return [(b, b.score) for b in job.branches]

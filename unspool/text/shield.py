@@ -23,6 +23,7 @@ class Shield:
         texts = sorted({token for token in tokens if token}, key=lambda text: (-len(text), text))
         heads = [LEAD, *sorted({text[0] for text in texts} - {LEAD})]
         self._pairs = {head: LEAD + chr(_FIRST + index) for index, head in enumerate(heads)}
+        self.mark = LEAD + chr(_FIRST + len(heads))  # in no text that `hide` gives
         self._prefixes = {text[:end] for text in texts for end in range(1, len(text))}
         self._longest = max(map(len, texts), default=0)
         rests = {head: [re.escape(t[1:]) for t in texts if t[0] == head] for head in heads}

@@ -76,17 +76,25 @@ class Tokenizer:
         messages: Sequence[Mapping[str, Any]],
         *,
         add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        start: bool = True,
         tools: Sequence[Mapping[str, Any]] | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """The ids of a conversation: the template's markers are control tokens, the words are not.
 
+        `continue_final_message`: the ids end where the last message's content does, so that what
+        follows goes on with it; no turn is opened. `start`: start tokens that the template did
+        not write are put in front.
+
         Raises PromptError for messages that are not messages, TemplateError when the model has no
-        template, or it refuses the messages, breaks its limits or fails.
+        template, or it refuses the messages, breaks its limits, leaves the last content out or
+        fails.
         """
-        text = self._render(messages, add_generation_prompt, tools, variables)
+        opened = add_generation_prompt and not continue_final_message
+        text = self._render(messages, opened, tools, variables, continue_final_message)
         self._check_writable(self._shield.show(text))
-        return self._started(self._ids(text), True)
+        return self._started(self._ids(text), start)
 
     def render_chat(
         self,
@@ -174,6 +182,7 @@ class Tokenizer:
         add_generation_prompt: bool,
         tools: Sequence[Mapping[str, Any]] | None,
         variables: Mapping[str, Any] | None,
+        continued: bool = False,
     ) -> str:
         if self._template is None:
             raise TemplateError(
@@ -182,13 +191,28 @@ class Tokenizer:
         typed = {**check_variables(variables or {}), "messages": check_messages(messages)}
         if tools is not None:
             typed["tools"] = check_variables({"tools": list(tools)})["tools"]
-        return self._template.render(
-            {
-                **{name: self._hidden(value) for name, value in typed.items()},
-                "add_generation_prompt": bool(add_generation_prompt),
-                **self._named,
-            }
+        hidden = {name: self._hidden(value) for name, value in typed.items()}
+        if continued:
+            hidden["messages"][-1] = self._marked(hidden["messages"][-1])
+        text = self._template.render(
+            {**hidden, "add_generation_prompt": bool(add_generation_prompt), **self._named}
         )
+        return self._cut(text) if continued else text
+
+    def _marked(self, message: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(message.get("content"), str):
+            raise PromptError("the last message has no content to go on with; give it a string")
+        return {**message, "content": message["content"] + self._shield.mark}
+
+    def _cut(self, text: str) -> str:
+        """A conversation up to the mark behind its last content."""
+        before, mark, _ = text.rpartition(self._shield.mark)
+        if not mark:
+            raise TemplateError(
+                "the model's chat template does not write the last message's content, so it cannot "
+                "be continued; let the template open the answer's turn instead"
+            )
+        return before.replace(mark, "")
 
     def _hidden(self, value: Any) -> Any:
         if isinstance(value, str):
