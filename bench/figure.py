@@ -5,11 +5,13 @@ Knows nothing of how anything is measured.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Sign = Literal["<=", ">=", "=="]
-HOLDS = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
+HOLDS: dict[Sign, Callable[[Any, Any], bool]] = {"<=": operator.le, ">=": operator.ge,
+                                                 "==": operator.eq}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Figure:
     @property
     def ok(self) -> bool:
         """True without a bound. NaN keeps no bound."""
-        return self.sign is None or bool(HOLDS[self.sign](self.measured, self.bound))
+        return self.sign is None or HOLDS[self.sign](self.measured, self.bound)
 
     def line(self) -> str:
         """One line of the table."""

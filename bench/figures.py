@@ -13,7 +13,6 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -76,9 +75,9 @@ def main(args: Sequence[str] | None = None,
          measure: Callable[[str], Iterator[Figure]] = section) -> int:
     """Exit status: 0 if every bound is kept, else 1."""
     parser = argparse.ArgumentParser(prog="python -m bench.figures", description=__doc__)
-    add = partial(parser.add_argument)
-    add("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)} (default: all)")
-    add("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("sections", nargs="*", metavar="SECTION",
+                        help=f"{', '.join(SECTIONS)} (default: all)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write them to FILE")
     asked = parser.parse_args(args)
     if unknown := [name for name in asked.sections if name not in SECTIONS]:
         parser.error(f"no section {unknown[0]!r}: there are {', '.join(SECTIONS)}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.figure import Figure, at_most
-from bench.pair import our_rows, ours, peer_rows
+from bench.pair import ids, our_rows, ours, peer_rows
 from bench.texts import TEXTS
 from bench.trees import load_test
 
@@ -16,15 +16,15 @@ TOKENS = 70
 
 
 def figures() -> Iterator[Figure]:
-    texts = [ours().facts.encode(TEXTS[i], unspool_params()) for i in SOME]
+    texts = [ids(TEXTS[i]) for i in SOME]
     mine = our_rows(texts, [len(text) for text in texts])
     for text, rows in zip(texts, mine, strict=True):
         worst = float(np.abs(rows - peer_rows(text)).max())
         begin = ours().facts.label(text[0])
         yield at_most(f"default model, {len(text)} tokens", worst, DEFAULT, note=f"{begin!r} ...")
     zoo, features = load_test("models_zoo"), load_test("models/test_decoder").FEATURES
-    [ids] = zoo.rand_ids(3, TOKENS)
+    [noise] = zoo.rand_ids(3, TOKENS)
     for name, (family, settings) in features.items():
         theirs = zoo.hf_tiny(family, **settings)
-        gap = zoo.logits(zoo.native(theirs), ids) - zoo.hf_logits(theirs, ids)
+        gap = zoo.logits(zoo.native(theirs), noise) - zoo.hf_logits(theirs, noise)
         yield at_most(f"tiny: {name}", float(gap.abs().max()), TINY)

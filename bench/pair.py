@@ -49,6 +49,11 @@ def peer() -> Any:
     return model
 
 
+def ids(text: str) -> list[int]:
+    """Control tokens written in the text are control tokens."""
+    return ours().facts.needs_text("a measurement").encode(text, specials=True)
+
+
 def our_rows(texts: list[list[int]], counts: list[int]) -> list[Rows]:
     """The logits after the last `counts` tokens of every text, all texts in one forward."""
     spans = [Span(Blank(), text, 0, count) for text, count in zip(texts, counts, strict=True)]

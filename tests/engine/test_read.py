@@ -1,6 +1,4 @@
 """Slots read from rows: true facts, fair picks, drafts depth by depth, faults kept to their own."""
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -27,9 +25,7 @@ def registry():
     KINDS.update(before)
 
 
-@dataclass(frozen=True)
-class Wants(Sample):
-    reads: Reading = Reading(top=3)
+WANTS = Sample(reads=Reading(top=3))
 
 
 def opened(rows=None, rules=(), draft=(), prompt=(3, 1), **fields):
@@ -74,7 +70,7 @@ def test_ranks_count_the_likelier_and_equals_of_lower_id():
 
 
 def test_the_reading_asks_for_the_likeliest_after_the_rules():
-    [slot] = slots_of(opened(strategy=Wants(), rules=(temperature(2.0),)))
+    [slot] = slots_of(opened(strategy=WANTS, rules=(temperature(2.0),)))
     assert [c.token for c in slot.top] == [1, 3, 4]
     assert [c.processed for c in slot.top] == pytest.approx(sorted(logs(ROW / 2))[:-4:-1])
     assert [c.logprob for c in slot.top] == pytest.approx(sorted(logs(ROW))[:-4:-1])
@@ -85,17 +81,17 @@ def test_equals_are_read_lowest_id_first(rules):
     """Among few and among many tokens: a tie at the end of the list too."""
     row = np.zeros(40)
     row[[7, 31]] = 1.0
-    [slot] = slots_of(opened([row], strategy=Wants(), rules=rules))
+    [slot] = slots_of(opened([row], strategy=WANTS, rules=rules))
     assert [c.token for c in slot.top] == [7, 31, 0]
 
 
 def test_fewer_are_read_when_the_rules_left_fewer():
-    [slot] = slots_of(opened(strategy=Wants(), rules=(top_k(2),)))
+    [slot] = slots_of(opened(strategy=WANTS, rules=(top_k(2),)))
     assert [c.token for c in slot.top] == [1, 3]
 
 
 def test_others_are_the_likeliest_before_the_rules():
-    [slot] = slots_of(opened(strategy=Wants(), rules=(greedy(),), others=2))
+    [slot] = slots_of(opened(strategy=WANTS, rules=(greedy(),), others=2))
     want = ((1, pytest.approx(logs(ROW)[1])), (3, pytest.approx(logs(ROW)[3])))
     assert slot.pick.others == want and slot.top[0].others == want
     [slot] = slots_of(opened(others=99))
@@ -195,7 +191,8 @@ def test_rules_that_remove_every_token_are_an_error(registry):
     def none_left(rows, states):
         return np.full_like(rows, -np.inf)
 
-    for rules in [(none_left(),), (none_left(), greedy()), (none_left(), temperature(0.5), top_k(2))]:
+    for after in [(), (greedy(),), (temperature(0.5), top_k(2))]:
+        rules = (none_left(), *after)
         good, bad = opened(seed=1, rules=rules[1:]), opened(rules=rules)
         slots = read([good, bad])
         assert isinstance(slots[bad.branch], RowError)

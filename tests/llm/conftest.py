@@ -1,6 +1,7 @@
 """Loaded models that are tiny and exact, and the default one for what needs real text."""
 
 import json
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -117,3 +118,34 @@ def smol():
         pytest.skip(f"the default weights are missing: {error}")
     with unspool.load() as lm:
         yield lm
+
+
+class Gated:
+    """A model whose forwards wait for leave: `open(n)` lets n of them run, `open()` all."""
+
+    def __init__(self, model):
+        self.model, self.leave, self.free = model, threading.Semaphore(0), False
+        self.waiting = threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def score(self, spans):
+        self.waiting.set()
+        if not self.free:
+            self.leave.acquire()
+        return self.model.score(spans)
+
+    def open(self, forwards=None):
+        if forwards is None:
+            self.free, forwards = True, 1
+        self.leave.release(forwards)
+
+
+@pytest.fixture
+def gated(make):
+    """CY(12) + LET behind a gate, and the gate; it is opened at the end of the test."""
+    gate = Gated(zoo.markov(zoo.cycle(12)))
+    lm = make(gate, letters())
+    yield lm, gate
+    gate.open()

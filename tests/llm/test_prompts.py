@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unspool.core.errors import PromptError
-from unspool.llm.prompts import Request, is_batch, is_chat, items, one
+from unspool.llm.prompts import Request, is_batch, is_chat, items, one, single
 
 HI = {"role": "user", "content": "hi"}
 
@@ -48,6 +48,7 @@ def test_what_a_list_may_not_mix(mixed, said):
 
 
 def test_what_a_request_says_itself_wins():
+    assert single("a", {"seed": 1}) == one("a", {"seed": 1})
     assert one("a", {"seed": 1}).params == {"seed": 1}
     assert one(Request("a", seed=2), {"seed": 1, "n": 3}).params == {"seed": 2, "n": 3}
     found = one({"prompt": "a", "seed": 2}, {"seed": 1, "n": 3})
@@ -65,7 +66,7 @@ def test_a_request_has_one_prompt(wrong):
 @pytest.mark.parametrize("batch", [["a", "b"], [], [[1], [2]]])
 def test_a_batch_where_one_is_asked_for(batch):
     with pytest.raises(PromptError, match=f"a list of {len(batch)} prompts where one"):
-        one(batch, {})
+        single(batch, {})
 
 
 def test_chats_are_told_apart():

@@ -25,9 +25,13 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a strategy wants from each row beyond the pick: the `top` likeliest tokens."""
+    """What a strategy wants from each row: the `top` likeliest tokens, and whether a `pick`.
+
+    Without `pick` no noise is drawn, and the likeliest token stands in its place.
+    """
 
     top: int = 0
+    pick: bool = True
 
 
 PICK = Reading()

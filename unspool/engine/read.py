@@ -5,8 +5,10 @@ draft's tokens before it.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,10 @@ class Open:
     rows: Any  # [slots, V]
 
 
-@dataclass(slots=True, eq=False)
+RANKED = 64
+
+
+@dataclass(eq=False)
 class Row:
     """One row before and after the rules."""
 
@@ -41,18 +46,30 @@ class Row:
     shaped_norm: float
     others: tuple[tuple[int, float], ...] = ()
 
-    def candidate(self, token: int) -> Candidate:
-        """Rank 1 is the likeliest token; of equal ones the lower id comes first."""
+    @cached_property
+    def first(self) -> dict[int, int]:
+        """Ranks of the likeliest tokens before the rules; most tokens asked for are among them."""
+        return {int(i): rank for rank, i in enumerate(top_ids(self.raw, RANKED), 1)}
+
+    def rank(self, token: int) -> int:
+        """1 is the likeliest token; of equal ones the lower id comes first."""
+        if token in self.first:
+            return self.first[token]
         value = self.raw[token]
-        rank = 1 + int((self.raw > value).sum()) + int((self.raw[:token] == value).sum())
-        where = np.flatnonzero(self.shaped.ids == token)
-        processed = self.shaped.values[where[0]] - self.shaped_norm if len(where) else -np.inf
-        return Candidate(token, float(value - self.norm), float(processed), rank,
-                         float(self.raw.max() - self.norm), self.others)
+        return 1 + int((self.raw > value).sum()) + int((self.raw[:token] == value).sum())
+
+    def processed(self, token: int) -> float:
+        where = self.shaped.find(token)
+        return -math.inf if where is None else float(self.shaped.values[where] - self.shaped_norm)
+
+    def candidate(self, token: int) -> Candidate:
+        peak = float(self.raw[next(iter(self.first))] - self.norm)
+        return Candidate(token, float(self.raw[token] - self.norm), self.processed(token),
+                         self.rank(token), peak, self.others)
 
     def likeliest(self, count: int) -> tuple[tuple[int, float], ...]:
         """The first `count` tokens before the rules, with their raw log-probabilities."""
-        ids = top_ids(self.raw, min(count, len(self.raw))) if count else ()
+        ids = top_ids(self.raw, count) if count else ()
         return tuple((int(i), float(self.raw[i] - self.norm)) for i in ids)
 
     def pick(self, branch: Branch, depth: int, seed: int) -> Candidate:
@@ -137,12 +154,13 @@ def finish(raw: Floats, shaped: Shaped) -> Row | RowError:
 
 def slot_of(o: Open, row: Row, depth: int) -> Slot:
     request, draft = o.job.request, o.branch.draft
+    reads = request.strategy.reads
     row.others = row.likeliest(request.others)
-    slot = Slot(row.pick(o.branch, depth, request.seed))
+    slot = Slot(row.pick(o.branch, depth, request.seed) if reads.pick else row.top(1)[0])
     if depth < len(draft):
         slot.drafted = row.candidate(draft[depth])
-    if request.strategy.reads.top:
-        slot.top = row.top(request.strategy.reads.top)
+    if reads.top:
+        slot.top = row.top(reads.top)
     if request.keep_rows:
         slot.row = row
     return slot

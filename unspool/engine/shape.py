@@ -15,10 +15,22 @@ Recipe = tuple[RuleValue, ...]
 
 @dataclass(slots=True, eq=False)
 class Shaped:
-    """What the rules left of one row: `ids` [K] and their logits `values` [K], all finite."""
+    """What the rules left of one row: `ids` [K] and their logits `values` [K], all finite.
+
+    `sorted`: the ids ascend; otherwise the values descend.
+    """
 
     ids: NDArray[np.int64]
     values: Floats
+    sorted: bool = False
+
+    def find(self, token: int) -> int | None:
+        """Where the token is, None when it was removed."""
+        if self.sorted:
+            at = int(np.searchsorted(self.ids, token))
+            return at if at < len(self.ids) and self.ids[at] == token else None
+        found = np.flatnonzero(self.ids == token)
+        return int(found[0]) if len(found) else None
 
     @property
     def norm(self) -> float:
@@ -72,4 +84,4 @@ def left_of(head: Head, r: int) -> Shaped:
 def left(row: Floats) -> Shaped:
     """The tokens that a shaped row [V] still holds, by id."""
     ids = np.flatnonzero(np.isfinite(row))
-    return Shaped(ids, row[ids])
+    return Shaped(ids, row[ids], sorted=True)

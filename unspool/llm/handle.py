@@ -22,7 +22,7 @@ from unspool.llm.facts import Facts
 from unspool.llm.prompts import is_chat
 from unspool.llm.resolve import Resolved
 from unspool.llm.results import Choice, Output, Ranked, Token
-from unspool.llm.worker import Worker
+from unspool.llm.worker import Worker, fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ class Handle:
             for event in events:
                 if not self.done:
                     self.show(job, event)
-        except Exception as error:  # a caller's strategy may name answers that cannot be shown
+        except BaseException as error:  # a caller's strategy may give answers that no one can show
             self.end("error", type(error).__name__)
-            self.finish([], error)
+            self.finish([], fault(error))
 
     def end(self, reason: str = "cancelled", which: str | None = None) -> None:
         if self.job is not None:

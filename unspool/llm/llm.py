@@ -19,7 +19,7 @@ from unspool.llm.distribution import Distribution, raw, shaped
 from unspool.llm.explain import Explanation, explanation
 from unspool.llm.facts import Facts
 from unspool.llm.handle import Handle, StreamEvent, begin, sound
-from unspool.llm.prompts import Request, items, one
+from unspool.llm.prompts import Request, items, one, single
 from unspool.llm.resolve import named, resolve
 from unspool.llm.results import Choice, Output
 from unspool.llm.score import ScoredToken, parts, score_of
@@ -63,7 +63,7 @@ class LLM:
 
     def submit(self, request: Any, **params: Any) -> Handle:
         """Start one request and return at once: iterate, await or cancel the handle."""
-        handle = self.handle(one(request, params))
+        handle = self.handle(single(request, params))
         begin([handle])
         return handle
 
@@ -84,7 +84,7 @@ class LLM:
 
     def steps(self, prompt: Any, **params: Any) -> Iterator[Step]:
         """Write token by token; each step shows its distribution and lets the caller choose."""
-        handle = self.handle(one(prompt, params), {"held": True, "keep_rows": True})
+        handle = self.handle(single(prompt, params), {"held": True, "keep_rows": True})
         settled = handle.resolved.params
         for name in ("n", "num_beams"):
             if settled.active(name) is not None:
@@ -107,7 +107,7 @@ class LLM:
 
     def explain(self, prompt: Any = None, **params: Any) -> Explanation:
         """Every effective parameter, where it came from, and the stages in order. Runs nothing."""
-        request = one(prompt, params)
+        request = single(prompt, params)
         ids = [0] if prompt is None else self.facts.encode(request.prompt, named(request.params))
         return explanation(resolve(self.facts, ids, request.params), self.notes)
 

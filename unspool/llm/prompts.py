@@ -31,11 +31,16 @@ def items(given: Any) -> tuple[list[Any], bool]:
     return (list(given), True) if is_batch(given) else ([given], False)
 
 
-def one(given: Any, params: Mapping[str, Any]) -> Request:
-    """A single request; what it says itself wins over `params`. Raises PromptError."""
+def single(given: Any, params: Mapping[str, Any]) -> Request:
+    """The request of a call that takes one. Raises PromptError for a batch."""
     if is_batch(given):
         raise PromptError(f"a list of {len(given)} prompts where one is asked for: pass one, or "
                           "the list to generate, stream, next or score")
+    return one(given, params)
+
+
+def one(given: Any, params: Mapping[str, Any]) -> Request:
+    """A request; what it says itself wins over `params`. Raises PromptError."""
     if isinstance(given, Request):
         return Request(given.prompt, **{**params, **given.params})
     if isinstance(given, Mapping) and "role" not in given:

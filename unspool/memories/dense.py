@@ -23,8 +23,8 @@ class Buffer:
 
     reader: Reader
     ticket: int
+    line: Prefix
     length: int = 0
-    line: Prefix | None = None
     held: bool = True
     touched: int = 0
     keys: dict[int, Any] = field(default_factory=dict)
@@ -42,7 +42,6 @@ class Buffer:
         return self.keys[layer][:end], self.values[layer][:end]
 
     def copy_from(self, other: Buffer, length: int) -> None:
-        self.length = length
         for mine, theirs in ((self.keys, other.keys), (self.values, other.values)):
             for layer, array in theirs.items():
                 mine[layer] = room(array, length + 1)
@@ -74,20 +73,20 @@ class Dense:
     def known(self, reader: Reader, prefix: Prefix) -> Buffer:
         best, length = None, 0
         for buffer in self.near(reader, prefix):
-            if buffer.line is not None:
-                same = min(shared(buffer.line, prefix), prefix.length - 1)
-                if same > length:
-                    best, length = buffer, same
+            same = min(shared(buffer.line, prefix), prefix.length - 1)
+            if same > length:
+                best, length = buffer, same
         if best is not None and not best.held and best.length - length < BLOCK:
-            best.held, best.length = True, length  # what is lost is shorter than a block
-            best.line = prefix.at(length)
-            return best
-        self.evict()
-        fresh = Buffer(reader, next(self.tickets))
-        self.buffers[fresh.ticket] = fresh
-        if best is not None:
-            fresh.copy_from(best, length)
-        return fresh
+            lease = best  # what is lost is shorter than a block
+        else:
+            self.evict()
+            lease = Buffer(reader, next(self.tickets), prefix)
+            self.buffers[lease.ticket] = lease
+            if best is not None:
+                lease.copy_from(best, length)
+        lease.held, lease.length, lease.line = True, length, prefix.at(length)
+        prefix.lease = lease.ticket  # drafts branch off here, and may be rejected
+        return lease
 
     def near(self, reader: Reader, prefix: Prefix) -> Iterator[Buffer]:
         """Buffers that may know a part: by the hints on the nodes, then by the blocks' digests."""

@@ -40,7 +40,7 @@ class Beam:
 
     @property
     def reads(self) -> Reading:
-        return Reading(top=self.width + self.ends)
+        return Reading(top=self.width + self.ends, pick=False)
 
     def open(self, job: Job) -> Iterable[Edit]:
         return ()

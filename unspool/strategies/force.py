@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unspool.core.branch import Branch
-from unspool.core.edits import Draft, Drop, Edit, Extend
+from unspool.core.edits import Draft, Edit, Extend
+from unspool.core.errors import ParameterError
 from unspool.core.job import Job
 from unspool.core.slot import PICK, Reading
 from unspool.core.sockets import Slots
@@ -27,12 +28,12 @@ class Force:
     def decide(self, job: Job, slots: Slots) -> Iterable[Edit]:
         for branch in job.live:
             judged = [slot.drafted for slot in slots[branch] if slot.drafted is not None]
+            if not judged:
+                raise ParameterError(f"the forced text ends after {branch.written} tokens and no "
+                                     "stop ends it there: limit max_new_tokens to its length")
             yield from (Extend(branch, candidate) for candidate in judged)
             done = branch.written + len(judged)
-            if judged:
-                yield Draft(branch, self.text[done:done + CHUNK])
-            else:
-                yield Drop(branch, "no stop ended it at the end of its text")
+            yield Draft(branch, self.text[done:done + CHUNK])
 
     def ranked(self, job: Job) -> list[tuple[Branch, float]]:
         return [(b, b.score) for b in job.branches]

@@ -1,0 +1,80 @@
+"""Greedy parity with transformers, teacher-forced: some of it always, all of it as a battery."""
+
+import numpy as np
+import pytest
+
+from bench import pair, parity
+from bench.parity import Disagreement, disagreements
+from bench.texts import TEXTS
+
+
+def rows(*logits):
+    return np.array(logits, dtype=np.float32)
+
+
+def test_equal_rows_agree():
+    assert disagreements(rows([0, 2, 1], [5, 1, 1]), rows([0, 1.9, 1.8], [5, 4.9, 1])) == []
+
+
+def test_a_difference_within_twice_the_tolerance_is_excused():
+    theirs = rows([0, 1, 3], [2.001, 2, 0], [2.5, 2, 0])
+    mine = rows([0, 1, 3], [2, 2.001, 0], [2, 3, 0])
+    near, far = disagreements(theirs, mine)
+    assert (near.step, near.theirs, near.mine, near.excused) == (1, 0, 1, True)
+    assert near.gap == pytest.approx(0.001, abs=1e-6)
+    assert (far.step, far.theirs, far.mine, far.excused) == (2, 0, 1, False)
+
+
+def test_the_limit_is_twice_the_tolerance_of_a_logit():
+    assert Disagreement(0, 1, 2, 0.002).excused and not Disagreement(0, 1, 2, 0.00201).excused
+
+
+@pytest.mark.parametrize(("found", "kept"), [
+    ([], True), ([Disagreement(3, 1, 2, 0.001)], True), ([Disagreement(3, 1, 2, 0.1)], False),
+    ([Disagreement(i, 1, 2, 0.001) for i in range(2)], False),
+])
+def test_one_step_in_a_hundred_may_be_excused_and_none_wrong(monkeypatch, found, kept):
+    monkeypatch.setattr(parity, "ids", lambda text: [1])
+    monkeypatch.setattr(parity, "compared", lambda prompt, new: (found, 1e-4))
+    figures = list(parity.measure(["a text"], 100))
+    assert all(figure.ok for figure in figures) is kept
+    assert sum("step" in figure.what and "after" in figure.what for figure in figures) == len(found)
+
+
+def test_a_large_difference_of_a_logit_is_missed(monkeypatch):
+    monkeypatch.setattr(parity, "ids", lambda text: [1])
+    monkeypatch.setattr(parity, "compared", lambda prompt, new: ([], 2e-3))
+    [missed] = [figure for figure in parity.measure(["a"], 9) if not figure.ok]
+    assert missed.what == "largest difference of a logit"
+
+
+def test_the_texts_are_thirty_two_and_differ():
+    assert len(set(TEXTS)) == 32
+
+
+# ── on the default model ─────────────────────────────────────────────────────────────────────────
+@pytest.fixture
+def weights():
+    from unspool.files.store import models
+
+    if models()[0][1] is None:
+        pytest.skip("the default weights are not here: unspool models fetch smollm2")
+    yield
+    pair.ours().close()
+    pair.ours.cache_clear()
+    pair.peer.cache_clear()
+
+
+def check(texts, new):
+    figures = list(parity.measure(texts, new))
+    assert figures[-4].measured == len(texts) * new > 0
+    assert [figure.line() for figure in figures if not figure.ok] == []
+
+
+def test_four_texts_of_eight_tokens(weights):
+    check([TEXTS[i] for i in (0, 2, 8, 17)], 8)
+
+
+@pytest.mark.battery
+def test_all_texts_of_thirty_two_tokens(weights):
+    check(TEXTS, parity.NEW)

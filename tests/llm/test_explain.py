@@ -1,0 +1,64 @@
+import json
+
+import models_zoo as zoo
+import pytest
+
+from unspool.core.errors import ParameterError, PromptError
+
+DEFAULTS = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "typical_p": 0.5,
+            "transformers_version": "5.0"}  # fmt: skip
+
+
+@pytest.fixture
+def lm(make, kit):
+    return make(zoo.markov(zoo.cycle(12)), kit.letters(), ends={5}, defaults=DEFAULTS)
+
+
+def table(explanation):
+    return {name: (value, source) for name, value, source in explanation.rows}
+
+
+def test_every_value_and_its_source(lm):
+    found = lm.explain("a", top_k=4, max_tokens=7, seed=3)
+    rows = table(found)
+    assert rows["top_k"] == (4, "user") and rows["max_new_tokens"] == (7, "user")
+    assert rows["temperature"] == (0.6, "model") and rows["do_sample"] == (True, "model")
+    assert rows["min_p"] == (0.0, "default") and rows["seed"] == (3, "user")
+    assert found.order == ("temperature(0.6)", "top_k(4)", "top_p(0.9)")
+    assert found.stops == ("EndTokens", "StopTokens", "MaxNew")
+    assert found.strategy.startswith("Sample(")
+    assert any("typical_p=0.5: not in this version" in note for note in found.notes)
+    assert lm.worker.thread is None  # nothing ran
+
+
+def test_what_was_derived(lm):
+    rows = table(lm.explain(strategy="beam"))
+    assert rows["num_beams"] == (5, "derived") and rows["seed"][1] == "derived"
+    assert rows["strategy"] == ("beam", "user")
+    long = table(lm.explain([0] * 500))
+    assert long["max_new_tokens"] == (12, "derived")
+
+
+def test_without_a_prompt(lm):
+    assert table(lm.explain())["max_new_tokens"] == (128, "default")
+    assert table(lm.explain({"prompt": "a", "top_k": 3}))["top_k"] == (3, "user")
+
+
+def test_json(lm):
+    found = json.loads(json.dumps(lm.explain(strategy="beam:2").to_json(), allow_nan=False))
+    assert list(found) == ["parameters", "strategy", "order", "stops", "notes"]
+    assert all(list(row) == ["name", "value", "source"] for row in found["parameters"])
+
+
+def test_refusals_are_those_of_the_request(lm):
+    with pytest.raises(ParameterError, match="temprature"):
+        lm.explain(temprature=1)
+    with pytest.raises(ParameterError, match="does not fit"):
+        lm.explain("a", max_new_tokens=512)
+    with pytest.raises(PromptError):
+        lm.explain("")
+
+
+def test_the_default_model(smol):
+    found = smol.explain()
+    assert table(found)["max_new_tokens"] == (128, "default") and found.order == ("greedy()",)
