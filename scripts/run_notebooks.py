@@ -26,7 +26,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 PLOTLY, SVG = "application/vnd.plotly.v1+json", "image/svg+xml"
 
 WIDTH, LABELS, ROW, GAP, HEAD = 720, 120, 24, 7, 48  # of the drawing, in pixels
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")  # of Okabe and Ito, where a chart has none
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")  # Okabe and Ito's, where a chart has none
 
 
 class Kernel(AsyncKernelManager):
@@ -106,6 +106,7 @@ def drawing(chart: dict[str, Any]) -> str:
     bars, layout = chart["data"], chart["layout"]
     names = layout["yaxis"].get("ticktext") or [escape(str(y)) for y in bars[0]["y"]]
     most = max(max(trace["x"]) for trace in bars)
+    colours = layout.get("colorway", COLOURS)
     high = max(ROW, 14 * len(bars) + GAP)
     thick = (high - GAP) / len(bars)
     parts = [line(12, 24, layout["title"]["text"], "start", 16)]
@@ -115,12 +116,12 @@ def drawing(chart: dict[str, Any]) -> str:
         for j, trace in enumerate(bars):
             x, y = float(trace["x"][i]), top + j * thick
             wide = (WIDTH - LABELS - 80) * x / most
-            colour = trace.get("marker", {}).get("color", COLOURS[j % len(COLOURS)])
+            colour = trace.get("marker", {}).get("color", colours[j % len(colours)])
             parts.append(rectangle(LABELS, y, wide, thick - 1, colour))
             parts.append(line(LABELS + wide + 5, y + thick / 2 + 4, f"{x:.2%}", "start", 11))
     foot = HEAD + len(names) * high + 8
     for j, trace in enumerate(bars if len(bars) > 1 else ()):
-        parts.append(rectangle(LABELS + 180 * j, foot, 12, 12, COLOURS[j % len(COLOURS)]))
+        parts.append(rectangle(LABELS + 180 * j, foot, 12, 12, colours[j % len(colours)]))
         parts.append(line(LABELS + 180 * j + 18, foot + 11, escape(trace["name"]), "start"))
     tall = foot + (24 if len(bars) > 1 else 4)
     return (

@@ -4,8 +4,7 @@ import json
 import pytest
 import torch
 from bug_zoo import A, B, asked, loaded, run, text, texts, tl
-from models_zoo import markov_config, markov_weights
-from safetensors.torch import save_file
+from models_zoo import hf_markov, save
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models
 
@@ -31,16 +30,12 @@ def ring(four=5.0, nine=4.0):
 def model(tmp_path, made):
     """End token 4 stands only in the tokenizer's config, 9 only in the generation config."""
     def write(**logits):
-        place = tmp_path / "ring"
-        place.mkdir()
-        weights = {n: w.clone() for n, w in markov_weights(ring(**logits)).items()}
-        save_file(weights, place / "model.safetensors")
+        place = save(hf_markov(ring(**logits)), tmp_path)
         backend = Backend(models.BPE(vocab={chr(97 + i): i for i in range(12)}, merges=[]))
         backend.decoder = decoders.Fuse()
         backend.save(str(place / "tokenizer.json"))
-        for name, content in {"config": markov_config(12), "generation_config": {
-                "eos_token_id": 9}, "tokenizer_config": {"eos_token": "e"}}.items():
-            (place / f"{name}.json").write_text(json.dumps(content))
+        (place / "generation_config.json").write_text(json.dumps({"eos_token_id": 9}))
+        (place / "tokenizer_config.json").write_text(json.dumps({"eos_token": "e"}))
         made.append(unspool.load(place))
         return made[-1]
 

@@ -54,10 +54,17 @@ def backend(names, specials, decoder, cut=None) -> tokenizers.Tokenizer:
     return made
 
 
+def weights(table):
+    """Every weight of MK(table), as a file holds them."""
+    zeros = zoo.expected(zoo.configure(zoo.markov_config(len(table)))).items()
+    whole = {name: torch.zeros(shape) for name, shape in zeros} | zoo.markov_weights(table.float())
+    return {name: weight.clone() for name, weight in whole.items()}
+
+
 @pytest.fixture(scope="session")
 def kit():
-    """Builders of tokenizers."""
-    return SimpleNamespace(letters=letters, byte_level=byte_level, chat=CHAT)
+    """Builders of tokenizers, and the weights of a checkpoint."""
+    return SimpleNamespace(letters=letters, byte_level=byte_level, chat=CHAT, weights=weights)
 
 
 @pytest.fixture
@@ -96,7 +103,7 @@ def folder(tmp_path):
         table = zoo.cycle(12) if table is None else torch.as_tensor(table)
         place = tmp_path / "letters"
         place.mkdir(exist_ok=True)
-        save_file(zoo.markov_weights(table.float()), place / "model.safetensors")
+        save_file(weights(table), place / "model.safetensors")
         config = zoo.markov_config(len(table)) | files.pop("config", {})
         files = {"config": config, **files}
         for name, content in files.items():

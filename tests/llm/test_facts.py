@@ -57,7 +57,7 @@ def test_ids_that_the_vocabulary_lacks_are_named(facts, bad):
     "bad", [7, None, b"ab", 1.5, object(), torch.tensor([0.5]), np.array([[1, 2], [3, 4]])]
 )
 def test_what_is_no_prompt(facts, bad):
-    with pytest.raises(PromptError, match="prompt is a string|not a token id"):
+    with pytest.raises(PromptError, match=r"prompt is a string|not a token id"):
         facts.encode(bad, NONE)
 
 
@@ -137,8 +137,8 @@ def test_going_on_needs_a_message_with_content_that_the_template_writes(chatty, 
 
 
 def test_going_on_with_a_content_that_is_written_twice(kit):
-    twice = kit.letters(12, chat_template="{% for m in messages * 2 %}{{ m.content }}c{% endfor %}")
-    facts = Facts("tiny", "reference", 12, 20, twice)
+    twice = "{% for m in messages * 2 %}{{ m.content }}c{% endfor %}"
+    facts = Facts("tiny", "reference", 256, 20, kit.byte_level(chat_template=twice))
     assert shown(facts, [HI], continue_final_message=True) == "abcab"
 
 

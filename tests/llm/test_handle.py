@@ -310,7 +310,9 @@ def test_sixteen_threads_each_get_what_they_get_alone(wide):
 def test_sixteen_threads_with_text_and_chat(make, kit):
     words = kit.letters(26, "<>/", chat_template=kit.chat)
     lm = make(zoo.markov(zoo.cycle(29)), words)
-    prompts = ["a" * (i + 1) if i % 2 else [{"role": "user", "content": "b" * i}] for i in range(16)]
+    prompts = [
+        "a" * (i + 1) if i % 2 else [{"role": "user", "content": "b" * i}] for i in range(16)
+    ]
     alone = [lm.generate(p, max_new_tokens=4).text for p in prompts]
     assert len(set(alone)) == 2
     assert in_threads(16, lambda i: lm.generate(prompts[i], max_new_tokens=4).text) == alone

@@ -81,5 +81,5 @@ def test_a_plan_and_the_request_must_agree():
         named({"strategy": beam(4), "num_beams": 3})
     with pytest.raises(ParameterError, match="two spellings of num_beams must agree"):
         named({"strategy": beam(4), "beam_width": 3})
-    with pytest.raises(ParameterError, match="temperature=1.0 with strategy=sample"):
+    with pytest.raises(ParameterError, match=r"temperature=1\.0 with strategy=sample"):
         named({"strategy": "sample:t=.5", "temperature": 1.0})

@@ -16,7 +16,8 @@ def ask(kit):
     """What a request with these parameters is resolved to."""
 
     def resolved(defaults=None, context=200, ends=(), prompt=PROMPT, **given):
-        facts = Facts("tiny", "reference", 12, context, kit.letters(), frozenset(ends), defaults or {})
+        words, own = kit.letters(), defaults or {}
+        facts = Facts("tiny", "reference", 12, context, words, frozenset(ends), own)
         return resolve(facts, prompt, given)
 
     return resolved
@@ -67,7 +68,7 @@ def test_greedy_or_sampling(ask, user, model, expected):
 
 
 def test_temperature_0_with_do_sample_names_both():
-    with pytest.raises(ParameterError, match="temperature=0.0 with do_sample=True"):
+    with pytest.raises(ParameterError, match=r"temperature=0\.0 with do_sample=True"):
         resolve(Facts("t", "r", 12, 20), PROMPT, {"temperature": 0, "do_sample": True})
 
 

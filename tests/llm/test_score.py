@@ -39,7 +39,7 @@ def test_a_score_is_the_teacher_forced_one(wide):
 
 def test_ranks(cy):
     score = cy.score("abd")
-    assert [t.rank for t in score.tokens] == [None, 1, 3]  # of the equal ones the lower id is first
+    assert [t.rank for t in score.tokens] == [None, 1, 4]  # of equal ones the lower id is first
 
 
 @pytest.mark.parametrize("given", ["Hel", [72, 101, 108], np.array([72, 101, 108])])
@@ -131,15 +131,14 @@ def test_end_tokens_and_the_models_defaults_end_no_score(make, kit):
                 "do_sample": True, "max_length": 3}  # fmt: skip
     lm = make(zoo.markov(zoo.cycle(12)), kit.letters(), ends={2, 3}, defaults=defaults)
     plain = make(zoo.markov(zoo.cycle(12)), kit.letters())
-    score = lm.score("abcdzefgh".replace("z", ""))
+    score = lm.score("abcdefgh")
     assert score.scored == 7 and values(score) == values(plain.score("abcdefgh"))
 
 
-@pytest.mark.parametrize("bad", ["", [], None, 7, {"prompt": "a"}, b"a", [12], [-1], [1.5], [True]])
+@pytest.mark.parametrize(
+    "bad", ["", [[]], None, 7, {"prompt": "a"}, b"a", [12], [-1], [1.5], [True]]
+)
 def test_what_cannot_be_scored(cy, bad):
-    if bad == []:
-        assert cy.score(bad) == []
-        return
     with pytest.raises(PromptError) as error:
         cy.score(bad)
     assert "\n" not in str(error.value)
@@ -178,7 +177,7 @@ def test_the_default_model(smol):
     text = "\n\n9 lives 🤷"
     score = smol.score(text)
     assert [t.id for t in score.tokens] == smol.tokenizer.encode(text)
-    assert b"".join(t.bytes for t in score.output.tokens) == text.encode()[1:]
+    assert b"".join(t.bytes for t in score.output.tokens) == text.encode().removeprefix(b"\n\n")
     good = smol.score(" blue", given="The color of the sky is")
     bad = smol.score(" seventeen", given="The color of the sky is")
     assert good.perplexity < bad.perplexity

@@ -55,6 +55,19 @@ def test_close_ends_everything(gated):
         next(held)
 
 
+def test_a_search_that_is_closed_midway_shows_all_it_wrote(make, kit):
+    lm = make(zoo.tiny(vocab_size=256, max_position_embeddings=2048), kit.byte_level())
+    handle = lm.submit([65], max_new_tokens=1500, num_beams=3)
+    events = iter(handle)
+    seen = [next(events) for _ in range(6)]
+    lm.close()
+    seen += events
+    output = handle.result(SOON)
+    assert output.finish_reason == "cancelled" and output.token_ids
+    assert "".join(e.text for e in seen) == output.text
+    assert output.text == lm.tokenizer.decode(output.token_ids, start=False)
+
+
 def test_a_closed_model_refuses_every_call(cy):
     cy.generate("a", max_new_tokens=1)
     handle = cy.submit("a", max_new_tokens=1)

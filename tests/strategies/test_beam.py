@@ -120,20 +120,19 @@ def test_every_step_has_its_full_width_of_living_texts(seed, ends):
     assert job.branches
 
 
-def test_a_token_that_ends_counts_only_among_the_first_width():
-    job = Job(Request(PROMPT, Beam(2), stops=(EndTokens(frozenset({9})),)))
+@pytest.mark.parametrize("order, kept", [
+    ([1, 2, 9, 8], [[1], [2]]),
+    ([1, 9, 2, 8], [[9], [1], [2]]),
+    ([1, 9, 8, 2], [[9], [1], [2]]),  # 8 is the third of them, so it does not count
+])
+def test_a_token_that_ends_counts_only_among_the_first_width(order, kept):
+    job = Job(Request(PROMPT, Beam(2, ends=2), stops=(EndTokens(frozenset({8, 9})),)))
     [root] = job.branches
-    top = [fact(1, -0.5), fact(2, -1.0), fact(9, -1.5)]
+    top = [fact(t, -0.5 * place) for place, t in enumerate(order, 1)]
     job.slots[root] = [Slot(top[0], top=top)]
     job.decide()
-    assert [(b.tokens, b.ended) for b in job.branches] == [([1], None), ([2], None)]
-    job = Job(Request(PROMPT, Beam(2), stops=(EndTokens(frozenset({9})),)))
-    [root] = job.branches
-    top = [fact(1, -0.5), fact(9, -1.0), fact(2, -1.5)]
-    job.slots[root] = [Slot(top[0], top=top)]
-    job.decide()
-    assert [(b.tokens, b.ended) for b in job.branches] == [
-        ([9], Ended("stop", 9)), ([1], None), ([2], None)]
+    assert [b.tokens for b in job.branches] == kept
+    assert [b.ended for b in job.branches] == [*[Ended("stop", 9)] * (len(kept) - 2), None, None]
 
 
 # ── what wins ────────────────────────────────────────────────────────────────────────────────────

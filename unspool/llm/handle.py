@@ -122,7 +122,8 @@ class Handle:
             case Paused() if job is not None:
                 self.put("pause", slot=job.slots[job.live[0]][0])
             case Finished(error):
-                for last in () if job is None else job.events():  # what no step has told
+                # A model that is closed ends its jobs between steps, with something left to show.
+                for last in () if job is None else job.events():
                     self.show(job, last)
                 ranked = [] if job is None else job.strategy.ranked(job)
                 self.finish([self.choice(i, *answer) for i, answer in enumerate(ranked)], error)

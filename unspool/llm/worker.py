@@ -38,13 +38,12 @@ class Worker:
         """Begin these requests, all with the same step. Raises UnspoolError when closed."""
         with self.lock:
             self.check_open()
-            loop = self.loop
             if self.thread is None:
-                thread = threading.Thread(target=loop.run, name="unspool-engine", daemon=True)
+                thread = threading.Thread(target=self.loop.run, name="unspool-engine", daemon=True)
                 thread.start()
-                finalize(self, end, loop.inbox, thread)
+                finalize(self, end, self.loop.inbox, thread)
                 self.thread = thread
-            loop.inbox.put(lambda: loop.begin(asked))
+            self.loop.inbox.put(lambda: self.loop.begin(asked))
 
     def check_open(self) -> None:
         if self.closed:
@@ -55,8 +54,7 @@ class Worker:
 
     def release(self, job: Job, chosen: Candidate | None = None) -> None:
         """Let a held job go on: with this token, or as its strategy decides."""
-        loop = self.loop
-        self.post(lambda: loop.release(job, chosen))
+        self.post(lambda: self.loop.release(job, chosen))
 
     def post(self, wish: Wish) -> None:
         """Have the loop do something between two steps. Once closed there is nothing left to do."""
