@@ -12,8 +12,8 @@ from unspool.core.request import Request
 from unspool.engine.engine import Engine
 from unspool.engine.scheduler import Scheduler
 from unspool.memories import Dense, Nothing
+from unspool.rules import RuleValue, temperature
 from unspool.rules import greedy as likeliest
-from unspool.rules import temperature, top_k
 from unspool.stops.length import MaxNew
 from unspool.stops.tokens import EndTokens
 from unspool.strategies import Beam, Force, Sample
@@ -292,7 +292,7 @@ def broken(where):
     if where == "fold":
         return request(rules=(RaisingRule(fails(2)),))
     if where == "number":
-        return request(rules=(top_k(), temperature(0.9)))  # a rule without its number
+        return request(rules=(RuleValue("top_k", ()), temperature(0.9)))  # no number
     return request([13, 4])  # for the faults of the model
 
 

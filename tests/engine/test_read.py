@@ -25,7 +25,13 @@ def registry():
     KINDS.update(before)
 
 
-WANTS = Sample(reads=Reading(top=3))
+
+
+class Wants(Sample):
+    reads = Reading(top=3)
+
+
+WANTS = Wants()
 
 
 def opened(rows=None, rules=(), draft=(), prompt=(3, 1), **fields):

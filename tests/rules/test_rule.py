@@ -85,3 +85,16 @@ def test_rules_on_rows_and_on_heads_stack_in_any_order(registry):
     assert kept(flip(), flip(), top_k(3), top_k(1)) == [1]
     assert kept(flip(), temperature(2), top_k(2)) == [0, 2]
     assert kept(top_k(2), flip(), top_k(1)) == []  # what was removed came back as +inf: no token
+
+
+def test_a_rule_says_at_once_which_numbers_it_takes():
+    with pytest.raises(TypeError, match="top_k takes 1 numbers, not 0"):
+        top_k()
+
+
+def test_a_name_is_given_once():
+    def top_p(head, p):
+        """Another rule of a known name."""
+
+    with pytest.raises(ValueError, match="there is a rule 'top_p' already"):
+        rule()(top_p)

@@ -70,7 +70,7 @@ def texts(job):
 
 # ── what is kept ─────────────────────────────────────────────────────────────────────────────────
 def test_it_asks_for_so_many_that_ends_take_no_place():
-    assert Beam(5).reads.top == 6 and Beam(3, ends=10).reads.top == 13
+    assert Beam(5).reads.top == 10 and Beam(3, ends=10).reads.top == 13
 
 
 def test_a_step_keeps_the_best_of_all_branches():

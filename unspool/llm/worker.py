@@ -30,7 +30,7 @@ class Worker:
 
     def __init__(self, engine: Engine) -> None:
         self.loop = Loop(engine)
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal may come within and cancel
         self.closed = False
         self.thread: threading.Thread | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
@@ -63,9 +64,15 @@ def rule(reads: Literal["head", "row"] = "head",
 
     def register(function: Callable[..., Any]) -> Callable[..., RuleValue]:
         name = function.__name__
+        if name in KINDS and KINDS[name].apply.__module__ != function.__module__:
+            raise ValueError(f"there is a rule {name!r} already, in "
+                             f"{KINDS[name].apply.__module__}: give this one another name")
+        wanted = len(signature(function).parameters) - (1 if reads == "head" else 2)
         KINDS[name] = Kind(function, reads, start, after)
 
         def make(*numbers: float) -> RuleValue:
+            if len(numbers) != wanted:
+                raise TypeError(f"{name} takes {wanted} numbers, not {len(numbers)}")
             return RuleValue(name, tuple(float(n) for n in numbers))
 
         make.__doc__, make.__name__ = function.__doc__, name

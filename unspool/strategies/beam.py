@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from unspool.core.branch import Branch
 from unspool.core.edits import Drop, Edit, Fork
@@ -26,8 +26,8 @@ class Beam:
     `early_stopping`: True ends at `width` finished texts; False when the best live branch, ranked
     at its present length, is no better than all of them; "never" when it could not be even at
     `longest` tokens (for a positive penalty). `ends`: how many tokens may end a text; the reading
-    asks for so many more, since each may take the place of one that lives on. `n`: how many texts
-    are returned.
+    asks for so many more than `width`, and for `width` more at least, since each may stand before
+    one that lives on. `n`: how many texts are returned.
     """
 
     width: int = 5
@@ -36,11 +36,11 @@ class Beam:
     early_stopping: bool | Literal["never"] = False
     longest: int = 0
     ends: int = 1
-    searching: bool = True
+    searching: ClassVar[bool] = True
 
     @property
     def reads(self) -> Reading:
-        return Reading(top=self.width + self.ends, pick=False)
+        return Reading(top=self.width + max(self.width, self.ends), pick=False)
 
     def open(self, job: Job) -> Iterable[Edit]:
         return ()

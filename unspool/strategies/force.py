@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unspool.core.branch import Branch
 from unspool.core.edits import Draft, Edit, Extend
@@ -19,8 +20,8 @@ class Force:
     """Write exactly `text` (token ids), whatever the picks are."""
 
     text: tuple[int, ...]
-    reads: Reading = PICK
-    searching: bool = False
+    reads: ClassVar[Reading] = PICK
+    searching: ClassVar[bool] = False
 
     def open(self, job: Job) -> Iterable[Edit]:
         return [Draft(job.branches[0], self.text[:CHUNK])]

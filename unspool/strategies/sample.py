@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unspool.core.branch import Branch
 from unspool.core.edits import Edit, Extend, Fork
@@ -19,8 +20,8 @@ class Sample:
     """
 
     n: int = 1
-    reads: Reading = PICK
-    searching: bool = False
+    reads: ClassVar[Reading] = PICK
+    searching: ClassVar[bool] = False
 
     def open(self, job: Job) -> Iterable[Edit]:
         return [Fork(job.branches[0], choice=i) for i in range(1, self.n)]
