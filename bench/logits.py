@@ -20,7 +20,7 @@ def figures() -> Iterator[Figure]:
     mine = our_rows(texts, [len(text) for text in texts])
     for text, rows in zip(texts, mine, strict=True):
         worst = float(np.abs(rows - peer_rows(text)).max())
-        begin = ours().facts.label(text[0])
+        begin = ours().facts.text(text[0])
         yield at_most(f"default model, {len(text)} tokens", worst, DEFAULT, note=f"{begin!r} ...")
     zoo, features = load_test("models_zoo"), load_test("models/test_decoder").FEATURES
     [noise] = zoo.rand_ids(3, TOKENS)

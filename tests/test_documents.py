@@ -14,7 +14,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*ROOT.glob("README.md"), *sorted((ROOT / "docs").rglob("*.md"))]
-NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 SLOW_MACHINE = 300  # seconds: a guard against hanging, not a measure
 
@@ -74,17 +73,6 @@ def test_the_commands_of_a_page_run(page, tmp_path):
         pytest.skip("shows no unspool command")
     for command in commands:
         run(command, tmp_path)
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
-def test_a_notebook_runs_and_is_small(notebook, tmp_path):
-    assert notebook.stat().st_size < 200_000, "clear the outputs: charts are drawn when it is run"
-    code = (
-        "import sys, nbformat, nbclient\n"
-        "book = nbformat.read(sys.argv[1], as_version=4)\n"
-        "nbclient.NotebookClient(book, timeout=300, kernel_name='python3').execute()\n"
-    )
-    run([sys.executable, "-c", code, str(notebook)], tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -101,7 +101,7 @@ def test_without_a_tokenizer_text_is_refused_by_name():
     for prompt in ("ab", [HI], HI):
         with pytest.raises(PromptError, match="without a tokenizer; pass token ids"):
             facts.encode(prompt, NONE)
-    assert facts.label(7) == "7"
+    assert facts.text(7) == "7"
     assert facts.piece()(7) == b""
 
 

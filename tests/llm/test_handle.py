@@ -277,10 +277,10 @@ class Unlabelled:
     def __getattr__(self, name):
         return getattr(self.words, name)
 
-    def label(self, token):
-        if token == 3:
+    def piece(self, token, skip_special_tokens=True):
+        if token == 3 and not skip_special_tokens:
             raise RuntimeError("no name for it")
-        return self.words.label(token)
+        return self.words.piece(token, skip_special_tokens=skip_special_tokens)
 
 
 def test_an_event_that_cannot_be_built_ends_the_request(make, kit):

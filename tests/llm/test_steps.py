@@ -24,7 +24,8 @@ def test_steps_without_choosing_write_what_generate_writes(wide, params):
     assert [s.id for s in steps] == output.token_ids
     assert [s.index for s in steps] == list(range(8))
     assert [s.logprob for s in steps] == pytest.approx([t.logprob for t in output.tokens])
-    processed = [math.log(s.prob) for s in steps]
+    assert wide.steps("Hello").output is None
+    processed = [math.log(s.shaped.prob(s.id)) for s in steps]
     assert processed == pytest.approx([t.processed_logprob for t in output.tokens])
 
 
@@ -38,7 +39,7 @@ def test_each_step_is_what_next_says_there(wide):
         assert step.top(3) == step.dist.top(3)
         assert [t.id for t in step.top(20)] == [t.id for t in shaped.top(20)]
         assert step.prob == pytest.approx(shaped.prob(step.id))
-        assert step.token == wide.facts.label(step.id)
+        assert step.token == wide.facts.text(step.id)
         ids.append(step.id)
     assert len(ids) == 10
 
@@ -217,3 +218,13 @@ def test_steps_of_the_default_model(smol):
         seen.append(step.token)
         assert 0 <= step.prob <= 1 and len(step.top(3)) >= 1
     assert seen[:2] == words
+
+
+def test_a_greedy_step_shows_the_models_own_distribution(wide):
+    steps = wide.steps("Hello", max_new_tokens=3)
+    for step in steps:
+        assert step.dist is step.raw and 0 < step.prob < 1 and step.entropy > 0
+        assert step.shaped.prob(step.id) == 1.0
+        assert step.id == step.top(1)[0].id
+        assert steps.output is None
+    assert steps.output.token_ids == wide.generate("Hello", max_new_tokens=3).token_ids

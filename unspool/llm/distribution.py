@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +22,19 @@ if TYPE_CHECKING:
 class Distribution:
     """P(next token | the text before it). `logprobs` [vocabulary]: natural logs, -inf if removed.
 
-    `rank` in its tables is the place in this distribution, 1 for the likeliest.
+    `logits` [vocabulary]: the model's own scores, of which they are the log-softmax; None when
+    rules have shaped them. `rank` in its tables is the place in this distribution, 1 for the
+    likeliest.
     """
 
     prompt: Any
     logprobs: Floats
-    facts: Facts = field(repr=False)
+    facts: Facts
+    logits: Floats | None = None
+
+    def __repr__(self) -> str:
+        top = ", ".join(f"{t.text!r} {t.prob:.4f}" for t in self.top(5))
+        return f"Distribution({top}, ...; {self.entropy_bits:.2f} bits)"
 
     @property
     def model(self) -> str:
@@ -56,7 +64,7 @@ class Distribution:
 
     def ranked(self, token: int, rank: int) -> Ranked:
         logprob = float(self.logprobs[token])
-        return Ranked(token, self.facts.label(token), math.exp(logprob), logprob, rank)
+        return Ranked(token, self.facts.text(token), math.exp(logprob), logprob, rank)
 
     def prob(self, token: str | int) -> float:
         """The probability of a token, by its text (" blue") or id."""
@@ -81,23 +89,23 @@ class Distribution:
                 "entropy_bits": self.entropy_bits, "top": [t.json() for t in self.top(k)]}
 
     def plot(self, path: str | None = None, k: int = 10) -> Any:
-        """A Plotly bar chart of the `k` likeliest tokens, the prompt as title; saved to `path`."""
-        from unspool.show.bars import plotly_bars
+        """A Plotly bar chart of the `k` likeliest tokens, the prompt as title; a page at `path`."""
+        from unspool.show.bars import bar_page, plotly_bars
 
         top = self.top(k)
-        figure = plotly_bars([t.text for t in top], [t.prob for t in top], str(self.prompt))
+        bars = [t.text for t in top], [t.prob for t in top], str(self.prompt)
         if path is not None:
-            figure.write_html(path)
-        return figure
+            Path(path).write_text(bar_page(*bars), encoding="utf-8")
+        return plotly_bars(*bars)
 
 
-def raw(row: Row) -> Floats:
-    """Log-probabilities [vocabulary] before the rules."""
-    return np.asarray(row.raw - row.norm)
+def raw(prompt: Any, row: Row, facts: Facts) -> Distribution:
+    """The distribution before the rules."""
+    return Distribution(prompt, np.asarray(row.raw - row.norm), facts, row.raw)
 
 
-def shaped(row: Row) -> Floats:
-    """Log-probabilities [vocabulary] after the rules, -inf where they removed a token."""
+def shaped(prompt: Any, row: Row, facts: Facts) -> Distribution:
+    """The distribution after the rules, -inf where they removed a token."""
     out: NDArray[np.float64] = np.full(len(row.raw), -np.inf)
     out[row.shaped.ids] = row.shaped.values - log_sum_exp(row.shaped.values)
-    return out
+    return Distribution(prompt, out, facts)

@@ -75,7 +75,7 @@ class Facts:
         """Ids from the tokenizer, whose vocabulary may be larger than the model's."""
         for token in ids:
             if token >= self.vocab:
-                raise PromptError(f"{self.label(token)!r} is token {token}, which this model does "
+                raise PromptError(f"{self.text(token)!r} is token {token}, which this model does "
                                   f"not have (ids run from 0 to {self.vocab - 1}): take it out")
         return ids
 
@@ -98,9 +98,14 @@ class Facts:
             ids.append(number)
         return ids
 
-    def label(self, token: int) -> str:
-        """A printable name of a token; its id without a tokenizer."""
-        return str(token) if self.tokenizer is None else self.tokenizer.label(token)
+    def text(self, token: int) -> str:
+        """The text of a token, specials by name; part of a character as ⟨F0 9F⟩; ids as digits."""
+        if self.tokenizer is None:
+            return str(token)
+        try:
+            return self.tokenizer.piece(token, skip_special_tokens=False).decode()
+        except UnicodeDecodeError:
+            return self.tokenizer.label(token)
 
     def piece(self, skip_special_tokens: bool = True) -> Callable[[int], bytes]:
         """The bytes that a token adds to a text; none without a tokenizer."""

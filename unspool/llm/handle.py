@@ -164,10 +164,10 @@ class Handle:
         self.put("finish", output=output)
 
     def token(self, fact: Candidate) -> Token:
-        label = self.facts.label
-        top = tuple(Ranked(i, label(i), exp(logprob), logprob, rank)
+        text = self.facts.text
+        top = tuple(Ranked(i, text(i), exp(logprob), logprob, rank)
                     for rank, (i, logprob) in enumerate(fact.others, 1))
-        return Token(fact.token, label(fact.token), self.piece(fact.token), fact.logprob,
+        return Token(fact.token, text(fact.token), self.piece(fact.token), fact.logprob,
                      fact.processed, fact.rank, top)
 
 

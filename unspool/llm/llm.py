@@ -23,7 +23,7 @@ from unspool.llm.prompts import Request, items, one, single
 from unspool.llm.resolve import named, resolve
 from unspool.llm.results import Choice, Output
 from unspool.llm.score import ScoredToken, parts, score_of
-from unspool.llm.steps import Step, steps
+from unspool.llm.steps import Steps
 from unspool.llm.worker import Worker
 from unspool.strategies import Force
 
@@ -82,15 +82,18 @@ class LLM:
             cancel(handles)
         return found if batch else found[0]
 
-    def steps(self, prompt: Any, **params: Any) -> Iterator[Step]:
-        """Write token by token; each step shows its distribution and lets the caller choose."""
+    def steps(self, prompt: Any, **params: Any) -> Steps:
+        """Write token by token: iterate, look at each distribution, choose the token if you like.
+
+        The finished text is in `output` when the loop is over.
+        """
         handle = self.handle(single(prompt, params), {"held": True, "keep_rows": True})
         settled = handle.resolved.params
         for name in ("n", "num_beams"):
             if settled.active(name) is not None:
                 raise ParameterError(f"{name}={getattr(settled, name)}: steps follow one text; "
                                      f"make it {name}=1", name)
-        return steps(handle)
+        return Steps(handle)
 
     def score(self, text: Any, given: Any = None) -> Any:
         """How likely each token of `text` is, after `given` (a prompt of any kind) if there is one.
@@ -226,5 +229,5 @@ def distribution(handle: Handle) -> Distribution:
     for event in handle:
         if event.slot is not None:
             row: Any = event.slot.row
-            return Distribution(handle.prompt, shaped(row) if asked else raw(row), handle.facts)
+            return (shaped if asked else raw)(handle.prompt, row, handle.facts)
     raise UnspoolError("the model was closed before the distribution was read: load it again")

@@ -13,7 +13,7 @@ from unspool.files.gguf import read_gguf
 from unspool.llm.facts import Facts
 from unspool.llm.llm import LLM
 from unspool.memories import MEMORIES
-from unspool.models.load import _local, load_model
+from unspool.models.load import cached, load_model
 from unspool.text.from_gguf import from_gguf
 from unspool.text.from_json import from_folder
 from unspool.text.tokenizer import Tokenizer
@@ -57,7 +57,7 @@ def locate(model: Any) -> Any:
         known = ", ".join(store.KNOWN)
         raise ModelError(f"{shown(model)} is neither a known model ({known}) nor a path on this "
                          "machine: check the spelling")
-    return inspect(_local(model)) if isinstance(model, str) else model
+    return inspect(cached(model)) if isinstance(model, str) else model
 
 
 def tokenizer_of(source: Any, given: Any) -> Tokenizer | None:

@@ -29,7 +29,8 @@ class Ranked:
 class Token:
     """A written token. `logprob` is raw, `processed_logprob` after the rules; natural logs.
 
-    `bytes` is what it adds to the text, `text` a printable name (` blue`, `\\n`, `⟨F0 9F⟩`).
+    `bytes` is what it adds to the text; `text` the same as a string, special tokens by name and
+    part of a character as `⟨F0 9F⟩`.
     `rank` 1 is the likeliest before the rules. `top`: the likeliest tokens at its place, raw, when
     `logprobs` asked for them.
     """

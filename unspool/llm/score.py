@@ -85,7 +85,7 @@ def parts(facts: Facts, text: Any, given: Any
                           f"{facts.context}: score it in parts")
     if before:
         return before, ids, None
-    return ids[:1], ids[1:], ScoredToken(ids[0], facts.label(ids[0]), None, None)
+    return ids[:1], ids[1:], ScoredToken(ids[0], facts.text(ids[0]), None, None)
 
 
 def score_of(output: Output, first: ScoredToken | None) -> Score:

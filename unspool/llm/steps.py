@@ -1,7 +1,7 @@
 """One step at a time: the caller sees each distribution and may choose the token."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,21 +11,24 @@ from unspool.engine.read import Row
 from unspool.llm.distribution import Distribution, raw, shaped
 from unspool.llm.facts import Facts
 from unspool.llm.handle import Handle, begin
-from unspool.llm.results import Ranked
+from unspool.llm.results import Output, Ranked
+from unspool.rules import greedy
 
 
 @dataclass(eq=False)
 class Step:
     """The place of one token, before it is written.
 
-    `id` is the token that will be written: the engine's pick, or what `choose` said. `prob` is
-    its probability after the rules; `raw` and `dist` are the distributions before and after them.
+    `id` is the token that will be written: the engine's pick, or what `choose` said. `raw` and
+    `shaped` are the distributions before and after the rules; `dist` is the one to look at: the
+    shaped one when tokens are drawn, the raw one when the likeliest is taken.
     """
 
     index: int
     id: int
     row: Row = field(repr=False)
     facts: Facts = field(repr=False)
+    greedy: bool = False
     prompt: Any = None
     text_so_far: str = ""
     forced: list[int] = field(default_factory=list)
@@ -33,11 +36,15 @@ class Step:
 
     @cached_property
     def raw(self) -> Distribution:
-        return Distribution(self.before, raw(self.row), self.facts)
+        return raw(self.before, self.row, self.facts)
 
     @cached_property
+    def shaped(self) -> Distribution:
+        return shaped(self.before, self.row, self.facts)
+
+    @property
     def dist(self) -> Distribution:
-        return Distribution(self.before, shaped(self.row), self.facts)
+        return self.raw if self.greedy else self.shaped
 
     @property
     def before(self) -> Any:
@@ -46,19 +53,21 @@ class Step:
 
     @property
     def token(self) -> str:
-        return self.facts.label(self.id)
+        return self.facts.text(self.id)
 
     @property
     def prob(self) -> float:
+        """Of the token in `dist`."""
         return self.dist.prob(self.id)
 
     @property
     def logprob(self) -> float:
+        """Of the token, raw."""
         return self.raw.logprob(self.id)
 
     @property
     def entropy(self) -> float:
-        """Bits, of the distribution after the rules."""
+        """Of `dist`, in bits."""
         return self.dist.entropy_bits
 
     def top(self, k: int = 10) -> list[Ranked]:
@@ -82,8 +91,30 @@ class Step:
         self.id, *self.forced = ids
 
 
-def steps(handle: Handle) -> Iterator[Step]:
-    """Drive a held request, from its beginning. Leaving the loop early cancels it."""
+class Steps(Iterator[Step]):
+    """The steps of one request. Leaving the loop early cancels it.
+
+    `output`: the finished text with all its facts, None while steps are left.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+        self.drive = drive(handle)
+
+    def __next__(self) -> Step:
+        return next(self.drive)
+
+    def close(self) -> None:
+        self.drive.close()
+
+    @property
+    def output(self) -> Output | None:
+        return self.handle.result() if self.handle.done else None
+
+
+def drive(handle: Handle) -> Generator[Step, None, None]:
+    """Drive a held request, from its beginning."""
+    likeliest = greedy() in handle.resolved.request.rules
     forced: list[int] = []
     index, text = 0, ""
     try:
@@ -95,7 +126,7 @@ def steps(handle: Handle) -> Iterator[Step]:
                 continue
             row: Any = event.slot.row
             pick = event.slot.pick.token
-            step = Step(index, pick, row, handle.facts, handle.prompt, text)
+            step = Step(index, pick, row, handle.facts, likeliest, handle.prompt, text)
             if forced:
                 step.id, *step.forced = forced
             yield step

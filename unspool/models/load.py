@@ -55,7 +55,7 @@ def load_model(
     if where.startswith("mps") and kind == torch.float64:
         raise ParameterError("dtype = 'float64' is not on mps: use device='cpu'", "dtype")
     if not isinstance(source, Source):
-        source = inspect(_local(str(source)))
+        source = inspect(cached(str(source)))
     if source.kind == "gguf":
         return _from_gguf(source, where, kind)
     try:
@@ -125,7 +125,7 @@ def number_type(dtype: str | torch.dtype | None) -> torch.dtype:
     return TYPES[name]
 
 
-def _local(name: str) -> str:
+def cached(name: str) -> str:
     """A path as it is; the id of a Hugging Face model as the folder of its cached snapshot."""
     if Path(name).expanduser().exists() or name.count("/") != 1 or name[0] in "./~":
         return name
