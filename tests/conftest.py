@@ -7,5 +7,11 @@ import os
 import sys
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A busy machine is no fault of the code: time is never what a test is about.
+settings.register_profile("unspool", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unspool")
