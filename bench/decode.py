@@ -8,14 +8,10 @@ from statistics import median
 import torch
 
 from bench.figure import Figure, seen
-from bench.pair import ids, ours, peer
+from bench.pair import asked, ids, ours, peer
 from bench.texts import LONG, TEXTS
-from unspool.core.request import Request
 from unspool.engine.engine import Engine
 from unspool.memories import Dense
-from unspool.rules import greedy
-from unspool.stops.length import MaxNew
-from unspool.strategies import Sample
 
 STEPS, RUNS = 32, 3
 BATCHES = (1, 8)
@@ -45,10 +41,6 @@ def reading_takes(size: int) -> float:
     begun = time.perf_counter()
     numbers.sum()
     return time.perf_counter() - begun
-
-
-def asked(text: list[int], new: int) -> Request:
-    return Request(tuple(text), Sample(), (greedy(),), (MaxNew(new),))
 
 
 def ours_takes(batch: int) -> float:

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 import unspool
+from unspool.core.request import Request
 from unspool.core.sockets import Span
 from unspool.files import store
 from unspool.files.gguf import read_gguf
@@ -16,6 +17,9 @@ from unspool.memories.none import Blank
 from unspool.models.gguf_config import config_of
 from unspool.models.load import configure
 from unspool.models.weights import EMBEDDING, HEAD, take
+from unspool.rules import greedy
+from unspool.stops.length import MaxNew
+from unspool.strategies import Sample
 
 Rows = NDArray[np.float32]
 
@@ -52,6 +56,11 @@ def peer() -> Any:
 def ids(text: str) -> list[int]:
     """Control tokens written in the text are control tokens."""
     return ours().facts.needs_text("a measurement").encode(text, specials=True)
+
+
+def asked(prompt: list[int], new: int) -> Request:
+    """A request to write `new` tokens greedily."""
+    return Request(tuple(prompt), Sample(), (greedy(),), (MaxNew(new),))
 
 
 def our_rows(texts: list[list[int]], counts: list[int]) -> list[Rows]:

@@ -4,18 +4,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.figure import Figure, at_least, at_most, exactly
-from bench.pair import ids, ours
+from bench.pair import asked, ids, ours
 from bench.texts import LONG
 from unspool.core.job import Job
-from unspool.core.request import Request
 from unspool.core.sockets import Memory, Model
 from unspool.engine.engine import Engine
 from unspool.files import store
 from unspool.memories import Dense, Nothing
 from unspool.models.load import load_model
-from unspool.rules import greedy
-from unspool.stops.length import MaxNew
-from unspool.strategies import Sample
 
 NEW = 24
 CLOSE = 1e-9
@@ -24,17 +20,13 @@ PROMPTS = ("The color of sky is", "The", "def add(a, b):\n    return",
 JOINER = LONG * 3  # longer than one chunk of the scheduler
 
 
-def request(text: str) -> Request:
-    return Request(tuple(ids(text)), Sample(), (greedy(),), (MaxNew(NEW),))
-
-
 def answered(model: Model, memory: Memory, joiner: str | None = None) -> tuple[list[Job], int]:
     """The jobs of PROMPTS and the forwards they took; `joiner` begins after three steps."""
     engine = Engine(model, memory)
-    jobs = [engine.add(request(text)) for text in PROMPTS]
+    jobs = [engine.add(asked(ids(text), NEW)) for text in PROMPTS]
     for step in range(4 * NEW):
         if step == 3 and joiner is not None:
-            engine.add(request(joiner))
+            engine.add(asked(ids(joiner), NEW))
         if not engine.jobs:
             break
         engine.step()

@@ -76,5 +76,6 @@ def test_four_texts_of_eight_tokens(weights):
 
 
 @pytest.mark.battery
+@pytest.mark.timeout(1800)
 def test_all_texts_of_thirty_two_tokens(weights):
     check(TEXTS, parity.NEW)

@@ -14,8 +14,8 @@ from functools import cache, partial
 from typing import Any
 
 from unspool.core import conflicts, naming
-from unspool.core.distribution import Distribution
 from unspool.core.errors import ParameterError
+from unspool.core.shaping import Shaping
 from unspool.core.sockets import Strategy
 from unspool.core.values import IDS, Parameter, Repeats, p, parameter, shown
 
@@ -27,7 +27,7 @@ SEED = "0..18446744073709551615"  # 64 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Params(Distribution):
+class Params(Shaping):
     """What one request asks of decoding. Every field is None until given; values are checked.
 
     Raises ParameterError: wrong type, out of range, in conflict, or not in this version.

@@ -1,4 +1,4 @@
-"""The parameters that shape the distribution over the next token. See `params.py`."""
+"""The parameters that shape the distribution of the next token. See `params.py`."""
 # ruff: noqa: RUF009 -- each row of the table is declared by a short call
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ shape = partial(p, "distribution")
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class Shaping:
     """The part of `Params` that rules are made from, in the order in which they are read."""
 
     temperature: float | None = shape(
