@@ -146,3 +146,9 @@ def test_no_arguments_at_a_pipe_is_a_prompt_from_it():
     program = [sys.executable, "-c", "from unspool.cli import main; main([])"]
     ran = subprocess.run(program, input=b"\xff", capture_output=True, timeout=60)
     assert ran.returncode == 2 and b"standard input: byte 0 is not UTF-8" in ran.stderr
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "unspool", "--version"], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 0 and unspool.__version__ in done.stdout

@@ -6,7 +6,7 @@ import pytest
 from models_zoo import cycle, greedy, logits, markov, rand_ids, tiny
 
 from unspool.core.branch import Ended
-from unspool.core.errors import RowError
+from unspool.core.errors import ParameterError, RowError
 from unspool.core.events import Commit, Finished, Paused, Provisional
 from unspool.core.request import Request
 from unspool.engine.engine import Engine
@@ -365,7 +365,7 @@ def test_a_token_outside_the_vocabulary_harms_nobody_else():
     engine = Engine(MODEL, Dense())
     good, bad = engine.add(request()), engine.add(request((1, VOCAB)))
     finish(engine)
-    assert isinstance(bad.error, IndexError)
+    assert isinstance(bad.error, ParameterError) and f"token {VOCAB} is outside" in str(bad.error)
     same(good, alone(request()))
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from unspool.core.errors import ParameterError, PromptError
+from unspool.llm.distribution import Distribution
 
 
 @pytest.fixture
@@ -72,6 +73,19 @@ def test_a_chart(dist, tmp_path):
     figure = dist.plot(str(path), k=3)
     assert len(figure.data[0].y) == 3 or len(figure.data[0].x) == 3
     assert path.stat().st_size > 1000
+
+
+def test_the_chart_shows_ten_bars_under_the_prompt(cy, make):
+    """M4. Ids are titled by their text, a chat by its last message."""
+    figure = cy.next("abc").plot()
+    assert len(figure.data[0].x) == 10 and figure.data[0].x[0] == cy.next("abc").prob("d")
+    ids_only = make(zoo.markov(zoo.cycle(12)))
+    said = [{"role": "system", "content": "x"}, {"role": "user", "content": "how?"}]
+    titles = [Distribution(prompt, cy.next("a").logprobs, facts).title for prompt, facts in (
+        ("abc", cy.facts), ([0, 1], cy.facts), ([0, 1], ids_only.facts), (said, cy.facts),
+        (said[1], cy.facts))]
+    assert titles == ["abc", "ab", "[0, 1]", "how?", "how?"]
+    assert figure.layout.title.text == "abc"
 
 
 def test_the_padding_of_a_head_is_never_written(make, kit):

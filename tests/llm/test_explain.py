@@ -25,10 +25,17 @@ def test_every_value_and_its_source(lm):
     assert rows["temperature"] == (0.6, "model") and rows["do_sample"] == (True, "model")
     assert rows["min_p"] == (0.0, "default") and rows["seed"] == (3, "user")
     assert found.order == ("temperature(0.6)", "top_k(4)", "top_p(0.9)")
-    assert found.stops == ("EndTokens", "StopTokens", "MaxNew")
+    assert found.stops == ("EndTokens(5)", "MaxNew(7, max_new_tokens)")
     assert found.strategy.startswith("Sample(")
     assert any("typical_p=0.5: not in this version" in note for note in found.notes)
     assert lm.worker.thread is None  # nothing ran
+
+
+def test_every_stop_is_told_with_its_numbers(lm):
+    found = lm.explain("a", stop=["ef", "d"], stop_token_ids=[4, 3], confidence_stop=0.2,
+                       repetition_detection={"max_pattern_size": 3}, max_time=9, ignore_eos=True)
+    assert found.stops == ("StopTokens(3, 4)", "StopStrings('d', 'ef')", "Repetition(3, 1, 2)",
+                           "Confidence(0.2)", "MaxTime(9.0)", "MaxNew(128, max_new_tokens)")
 
 
 def test_what_was_derived(lm):

@@ -1,6 +1,7 @@
 """From a name, folder, file or object to a loaded model; every refusal is one clear line."""
 
 import json
+import resource
 import struct
 from pathlib import Path
 
@@ -157,6 +158,35 @@ def test_a_transformers_object(folder):
         assert any("transformers" in note for note in output.notes)
     with unspool.load(zoo.hf_markov(zoo.cycle(12))) as lm:
         assert lm.tokenizer is None and lm.generate([0], max_new_tokens=2).token_ids == [1, 2]
+
+
+def test_a_transformers_object_finds_the_tokenizer_beside_its_weights(folder, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="its objects need it")
+    place = folder(config={"eos_token_id": 9})
+    model = transformers.AutoModelForCausalLM.from_pretrained(place)
+    with unspool.load(model) as lm:
+        assert lm.generate("a", max_new_tokens=2).text == "bc"
+    (place / "tokenizer.json").rename(place / "vocab.json")
+    with unspool.load(model) as lm:
+        assert lm.tokenizer is None and any("no tokenizer" in note for note in lm.notes)
+    words = transformers.PreTrainedTokenizerFast(tokenizer_file=str(place / "vocab.json"))
+    with unspool.load(model, tokenizer=words) as lm:
+        assert lm.generate("a", max_new_tokens=2).text == "bc"
+
+
+def resident() -> float:
+    """Megabytes of memory that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size is read there")
+def test_closing_gives_the_memory_back(smol):
+    before = resident()  # with the imports, and `smol`
+    lm = unspool.load()
+    lm.generate("The color of sky is", max_new_tokens=2)
+    assert resident() - before > 400  # 538 MB of weights
+    lm.close()
+    assert resident() - before < 100
 
 
 # ---------------------------------------------------------------------------------- what is refused

@@ -83,3 +83,8 @@ def test_a_plan_and_the_request_must_agree():
         named({"strategy": beam(4), "beam_width": 3})
     with pytest.raises(ParameterError, match=r"temperature=1\.0 with strategy=sample"):
         named({"strategy": "sample:t=.5", "temperature": 1.0})
+
+
+def test_a_program_is_refused_by_name():
+    with pytest.raises(ParameterError, match="programs of strategies are not in this version"):
+        unspool.beam(4) >> unspool.sample()

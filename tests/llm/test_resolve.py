@@ -125,6 +125,51 @@ def test_a_strategy_object_decides_for_itself(ask):
     assert found.request.strategy is own and rules(found) == ["temperature(0.5)"]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"length_penalty": 2.0}, "length_penalty=2.0: Sample(n=1) has no use for it"),
+        ({"early_stopping": True, "temperature": 0.5}, "early_stopping=True: Sample"),
+        ({"strategy": Beam(2), "length_penalty": 2.0}, "length_penalty=2.0: Beam"),
+        ({"strategy": Sample(), "do_sample": True}, "do_sample=True: Sample"),
+    ],
+)
+def test_what_a_strategy_has_no_use_for_is_refused(ask, given, said):
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        ask(**given)
+    assert ask({"length_penalty": 2.0}).request.strategy == Sample()  # the model's: no search asked
+
+
+def test_what_greedy_passes_over_is_noted(ask):
+    found = ask(do_sample=False, temperature=0.7, top_k=4)
+    assert rules(found) == ["greedy()"]
+    assert found.notes == ("temperature=0.7 changes nothing: greedy takes the likeliest token",
+                           "top_k=4 changes nothing: greedy takes the likeliest token")
+    assert ask(temperature=0).notes == ask(do_sample=False, top_k=0).notes == ()
+
+
+def test_the_model_s_shaping_does_not_reach_a_search_and_is_noted(ask):
+    found = ask({"temperature": 0.6, "top_p": 0.9}, num_beams=3, top_p=0.8)
+    assert rules(found) == ["top_p(0.8)"] and found.params.temperature == 1.0
+    [note] = found.notes
+    assert note.startswith("generation config not applied: temperature=0.6")
+
+
+@pytest.mark.parametrize("given", [
+    {}, {"temperature": 0.0}, {"temperature": 0.5, "seed": 3}, {"do_sample": True}, {"n": 2},
+    {"num_beams": 3}, {"strategy": "beam:2", "length_penalty": 0.5}, {"strategy": "greedy"},
+    {"strategy": "top_p:.9"}, {"max_length": 40}, {"eos_token_id": 3, "stop_token_ids": [5]},
+    {"stop": ["ab", "c"], "max_time": 9}, {"repetition_detection": {"max_pattern_size": 3}},
+])  # fmt: skip
+@pytest.mark.parametrize("model", [{}, {"temperature": 0.6, "top_k": 7}, {"num_beams": 2}])
+def test_the_parameters_of_a_result_ask_for_the_same_again(ask, model, given):
+    first = ask(model, **given)
+    again = ask(model, **first.params.to_json())
+    assert again.request.strategy == first.request.strategy
+    assert (rules(again), again.request.seed) == (rules(first), first.request.seed)
+    assert again.params == first.params
+
+
 def test_equal_texts_are_noted(ask):
     assert ask(n=2, strategy="greedy").notes == ask(n=2).notes
     assert "n greedy texts are equal" in ask(n=2).notes[0]

@@ -152,3 +152,9 @@ def test_prompts_in_json_are_what_was_asked(cy):
     assert all(o.error is not None for o in refused)
     for output in refused:
         written(output.to_json())
+
+
+def test_an_output_prints_as_its_texts(cy):
+    assert repr(cy.generate("a", max_new_tokens=2)) == "Output('bc'; length, 2 tokens)"
+    [bad] = cy.generate([[99]])
+    assert repr(bad).startswith("Output(error=PromptError(")

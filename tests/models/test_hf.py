@@ -193,6 +193,16 @@ def test_fingerprints_tell_models_apart():
     assert names[0] == names[1] and len(set(names)) == 3
 
 
+def test_loading_prints_nothing(tmp_path, capfd):
+    from transformers.utils import logging
+
+    place = save(hf_gpt2(), tmp_path)
+    capfd.readouterr()
+    load_model(place)
+    assert capfd.readouterr() == ("", "")
+    assert logging.is_progress_bar_enabled()
+
+
 def test_a_folder_in_float64(tmp_path):
     theirs = hf_gpt2()
     model = load_model(save(theirs, tmp_path), dtype="float64", device="cpu")

@@ -265,3 +265,11 @@ def test_one_place_makes_an_environment() -> None:
             if getattr(called, "attr", "") == "apply_chat_template":
                 users.add(path.name)
     assert users == {"template_worker.py"}
+
+
+def test_an_interrupt_in_the_terminal_leaves_the_renderer_alone():
+    template = ChatTemplate("{{ messages[0].content }}")
+    said = {"messages": [{"role": "user", "content": "hi"}]}
+    assert template.render(said) == "hi"
+    assert os.getpgid(template._process.pid) != os.getpgid(0)  # the group that gets Ctrl-C
+    template.close()

@@ -11,12 +11,11 @@ import click
 
 import unspool
 from unspool.cli.verb import print_json
+from unspool.show.progress import Progress
 
 PACKAGES = (
     "numpy",
-    "numba",
     "tokenizers",
-    "safetensors",
     "torch",
     "transformers",
     "click",
@@ -38,7 +37,8 @@ VARIABLES = (
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """Show versions, devices and folders."""
-    facts = gather()
+    with Progress("looking for devices", sys.stderr):
+        facts = gather()
     if as_json:
         print_json(facts)
         return

@@ -85,6 +85,8 @@ def _help(row: Parameter) -> str:
         facts.insert(0, f"default {row.default}")
     if row.type in ("int", "float", "bool | str"):
         facts.insert(0, str(row.range).removesuffix(str(INT_MOST)))
+    if row.type == "tuple[str, ...]":
+        facts.insert(0, "once for each")
     return f"{row.help} [{'; '.join(facts)}]" if facts else row.help
 
 

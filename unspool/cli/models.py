@@ -43,7 +43,7 @@ def ls(as_json: bool) -> None:
         click.echo(f"{row['name']:<12} {row['title']}  {size}  {row['license']}  {place}")
 
 
-@command.command("fetch")
+@command.command("fetch", short_help="Bring a model here.")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors on stderr.")

@@ -13,6 +13,7 @@ from unspool.cli.prompt import prompt_options, read_prompt, system_option, with_
 from unspool.cli.verb import Verb, print_json, setup, setup_options
 from unspool.core.params import Params
 from unspool.show.bars import bar_page, terminal_bars
+from unspool.show.progress import Progress
 
 
 @click.command("next", cls=Verb)
@@ -33,11 +34,12 @@ def command(**arguments: Any) -> None:
     Params.of(params)
     words = read_prompt(arguments["words"], arguments["prompt"], arguments["file"])
     with options.model() as lm:
-        found = lm.next(with_system(words, arguments["system"]), **params)
+        with Progress("reading the prompt", sys.stderr, quiet=options.quiet):
+            found = lm.next(with_system(words, arguments["system"]), **params)
         rows = found.top(arguments["k"])
         if path := arguments["plot"]:
             page = bar_page([row.text for row in rows], [row.prob for row in rows], words)
-            Path(path).write_text(page, encoding="utf-8")
+            _save(page, Path(path))
             options.say(f"wrote {path}")
         if options.json:
             print_json(found.to_json(arguments["k"]))
@@ -45,3 +47,13 @@ def command(**arguments: Any) -> None:
             entropy = f"entropy {found.entropy_bits:.2f} bits"
             note = f"{found.model}, numerics {found.numerics}, {entropy}"
             terminal_bars(rows, sys.stdout, title=words, note=note)
+
+
+def _save(page: str, path: Path) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise click.ClickException(
+            f"{path}: cannot be written ({reason}); name a file in a folder that is there"
+        ) from None

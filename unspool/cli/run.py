@@ -28,7 +28,12 @@ INTERRUPTED = 130
 @click.command("run", cls=Verb)
 @prompt_options
 @system_option
-@click.option("--show", type=click.Choice(["prob"]), help="Tint each token by its probability.")
+@click.option(
+    "--show",
+    type=click.Choice(["prob"]),
+    metavar="prob",
+    help="Tint each token by its probability.",
+)
 @click.option("--no-stream", is_flag=True, help="Print the text when it is whole.")
 @setup_options
 @decoding_flags

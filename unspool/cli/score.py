@@ -11,13 +11,19 @@ import click
 from unspool.cli.prompt import prompt_options, read_prompt
 from unspool.cli.run import Writer
 from unspool.cli.verb import Verb, print_json, setup, setup_options
+from unspool.show.progress import Progress
 from unspool.show.text import print_legend
 
 
 @click.command("score", cls=Verb)
 @prompt_options
 @click.option("--given", metavar="TEXT", help="What stands before the text and is not scored.")
-@click.option("--show", type=click.Choice(["prob"]), help="Print the text tinted by probability.")
+@click.option(
+    "--show",
+    type=click.Choice(["prob"]),
+    metavar="prob",
+    help="Print the text tinted by probability.",
+)
 @setup_options
 def command(**arguments: Any) -> None:
     """Score PROMPT: its log-probability (natural), perplexity and bits per byte.
@@ -31,7 +37,8 @@ def command(**arguments: Any) -> None:
         words, file = None, words
     text = read_prompt(words, prompt, file)
     with options.model() as lm:
-        score = lm.score(text, given=arguments["given"])
+        with Progress("reading the text", sys.stderr, quiet=options.quiet):
+            score = lm.score(text, given=arguments["given"])
     if options.json:
         print_json(score.to_json())
         return

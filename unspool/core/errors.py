@@ -1,9 +1,19 @@
 """Every error the program raises on purpose. Each message names the value, the rule and the fix."""
 from __future__ import annotations
 
+LONGEST = 1000  # characters of a message
+
 
 class UnspoolError(Exception):
-    """Something was refused or could not be done, for the reason in the message."""
+    """Something was refused or could not be done, for the reason in the message.
+
+    The message is one line. What files and callers wrote into it may be long, so its middle is cut.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        line = " ".join(message.splitlines())
+        half = LONGEST // 2
+        super().__init__(line if len(line) <= LONGEST else f"{line[:half]} ... {line[-half:]}")
 
 
 class ParameterError(UnspoolError, ValueError):

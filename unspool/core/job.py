@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import NamedTuple
+from itertools import islice
+from operator import index
+from typing import Any, NamedTuple
 
 from unspool.core.branch import Branch, Ended
 from unspool.core.edits import Draft, Drop, Edit, Extend, Fork, Replace
+from unspool.core.errors import ParameterError
 from unspool.core.events import Event
 from unspool.core.prefix import Candidate, prefix
 from unspool.core.request import Request
 from unspool.core.shown import Shown
 from unspool.core.slot import Slot
 from unspool.core.sockets import Strategy
+from unspool.core.values import shown
+
+MOST_EDITS = 2**20  # in one step; a strategy that yields without end must not fill the memory
+PATIENCE = 4096  # steps in which no text gets longer than any was
 
 
 class Record(NamedTuple):
@@ -67,6 +74,8 @@ class Job:
     error: Exception | None = None
     shown: Shown = field(default_factory=Shown)
     born: int = 0
+    longest: int = 0  # of all texts so far, in tokens
+    idle: int = 0  # steps since it grew
 
     def __post_init__(self) -> None:
         request = self.request
@@ -94,10 +103,23 @@ class Job:
         """Let the strategy answer the slots, and apply what it says."""
         slots, self.slots = self.slots, {}
         self.apply(self.strategy.decide(self, slots))
+        self.expect_progress()
+
+    def expect_progress(self) -> None:
+        """No stop ends a text that never grows; so a strategy that only turns round is an error."""
+        longest = max((b.settled.length for b in self.branches), default=0)
+        self.idle = 0 if longest > self.longest else self.idle + 1
+        self.longest = max(longest, self.longest)
+        if self.idle > PATIENCE and self.live:
+            raise ParameterError(f"strategy={shown(self.strategy)}: in {PATIENCE} steps no text "
+                                 "grew; let it extend a branch, or end it with Drop", "strategy")
 
     def apply(self, edits: Iterable[Edit]) -> None:
-        """Apply edits that were decided on one snapshot."""
-        for edit in list(edits):
+        """Apply edits that were decided on one snapshot.
+
+        Raises ParameterError for too many edits, and for what is no edit of this job's branches.
+        """
+        for edit in self.checked(edits):
             match edit:
                 case Drop(branch, reason):
                     self.void(branch)
@@ -116,6 +138,18 @@ class Job:
                     self.void(branch)
                     self.draft(branch, tokens, parents, tail)
         self.step += 1
+
+    def checked(self, edits: Iterable[Edit]) -> list[Edit]:
+        found = list(islice(edits, MOST_EDITS + 1))
+        if len(found) > MOST_EDITS:
+            raise ParameterError(f"strategy={shown(self.strategy)}: more than {MOST_EDITS} edits "
+                                 "in one step; answer each slot once", "strategy")
+        mine = set(self.branches)
+        for edit in found:
+            if not isinstance(edit, Edit) or edit.branch not in mine:
+                raise ParameterError(f"strategy={shown(self.strategy)}: {shown(edit)} is no edit "
+                                     "of a branch of this request; edit job.branches", "strategy")
+        return found
 
     def events(self) -> list[Event]:
         return self.shown.update(self)
@@ -147,6 +181,7 @@ class Job:
     def look(self, branch: Branch, candidate: Candidate) -> Ended | None:
         """Write the token and fold it into sums and states; say why the branch ends, if it does."""
         request = self.request
+        whole(candidate.token)
         branch.settled = branch.settled.extend(candidate.token, candidate)
         branch.logprob += candidate.logprob
         branch.score += candidate.processed
@@ -163,7 +198,7 @@ class Job:
         self.born += 1
         child = self.child(branch, self.born)
         if choice is not None:
-            child.choice = choice
+            child.choice = whole(choice)
         self.branches.append(child)
         if candidate is not None:
             child.ended = self.look(child, candidate)
@@ -179,15 +214,16 @@ class Job:
 
     def draft(self, branch: Branch, tokens: tuple[int, ...], parents: tuple[int, ...] | None,
               tail: str) -> None:
-        branch.draft, branch.tail = tokens, tail
-        branch.parents = tuple(range(-1, len(tokens) - 1)) if parents is None else parents
+        chain = range(-1, len(tokens) - 1)
+        parents = tuple(map(index, chain if parents is None else parents))
+        branch.draft, branch.parents, branch.tail = tuple(map(whole, tokens)), parents, tail
         self.usage.drafted += len(tokens)
 
     def put(self, branch: Branch, tokens: tuple[int, ...], written: tuple[Candidate, ...]) -> None:
         """Another text under the branch: its sums and states are folded afresh."""
         request = self.request
         self.void(branch)
-        branch.settled, branch.prompt = prefix(tokens), len(tokens)
+        branch.settled, branch.prompt = prefix(map(whole, tokens)), len(tokens)
         branch.replaced += 1
         branch.logprob = branch.score = 0.0
         branch.ended = None
@@ -205,3 +241,11 @@ class Job:
         token, raw, processed = (None, None, None) if candidate is None else candidate[:3]
         self.trace.append(
             Record(self.step, edit, branch.number, parent, token, raw, processed, reason))
+
+
+def whole(token: Any) -> int:
+    """The token, if it can be an id: text, cut numbers and negative ones would be read as others.
+    """
+    if index(token) < 0:
+        raise ParameterError(f"token {token}: ids run from 0 on", "strategy")
+    return index(token)

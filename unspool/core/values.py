@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from unspool.core.errors import ParameterError
 
-BUILT = 1  # parameters of later parts are known, and refused unless neutral
+BUILT = 1  # parameters of later versions are known, and refused unless neutral
 IDS = "1024 x 0.."  # a list of token ids; the vocabulary is checked where it is known
 INT_MOST = 2**31 - 1  # where a range of whole numbers names no upper end
 

@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 from unspool.core.branch import Branch, Ended
 from unspool.core.edits import Draft
+from unspool.core.errors import ParameterError, UnspoolError
 from unspool.core.events import Event, Finished, Paused
 from unspool.core.job import Job
 from unspool.core.request import Request
 from unspool.core.sockets import Memory, Model
+from unspool.core.values import shown
 from unspool.engine.read import Open, read
 from unspool.engine.runner import Runner, Turn
 from unspool.engine.scheduler import Scheduler
@@ -98,6 +100,9 @@ class Engine:
                 return [Paused()] if fresh else []
             attempt(job, job.decide)
             job.held, job.paused = job.request.held, False
+        if not job.branches and job.error is None:
+            job.error = ParameterError(f"strategy={shown(job.strategy)}: it dropped every text, "
+                                       "so there is no answer; keep one", "strategy")
         if job.error is not None:
             job.end(Ended("error", type(job.error).__name__))
         events = attempt(job, job.events) or []
@@ -117,11 +122,20 @@ class Engine:
         self.runner.close()
 
 
+def fault(error: BaseException) -> Exception:
+    """What a job's caller is told, also of what is meant to end a program."""
+    if isinstance(error, Exception):
+        return error
+    return UnspoolError(f"a strategy, rule or stop raised {error!r}: it must not end the program")
+
+
 def attempt(job: Job, act: Callable[[], T]) -> T | None:
     """Do it; what a job's strategy, stop, rule or drafter raises ends that job, and no other."""
     try:
         return act()
-    except Exception as error:
-        job.error = error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        job.error = fault(error)
         job.end(Ended("error", type(error).__name__))
         return None

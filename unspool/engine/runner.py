@@ -5,6 +5,8 @@ Branches that stand at the same place (n samples of one prompt) share one row.
 """
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +38,10 @@ class Turn:
         """Its slots come with this forward; otherwise it is one more chunk of a long text."""
         return self.upto == self.text.length
 
+    @property
+    def tokens(self) -> list[int]:
+        return self.text.at(self.upto).last(self.upto - self.start)
+
 
 class Runner:
     def __init__(self, model: Model, memory: Memory) -> None:
@@ -48,7 +54,10 @@ class Runner:
         return self.memory if job.request.remember else self.nothing
 
     def turn(self, job: Job, branches: list[Branch], budget: int) -> Turn:
-        """Lease what is known of the branches' text and plan at most `budget` tokens more."""
+        """Lease what is known of the branches' text and plan at most `budget` tokens more.
+
+        Raises ParameterError for a draft or a text that the model cannot read.
+        """
         branch = branches[0]
         begins = branch.written == 0 and branch not in self.held
         self.release(branch)
@@ -58,20 +67,27 @@ class Runner:
         for token in branch.draft:
             text = text.extend(token)
         model = self.model
+        if text.length > model.context:
+            raise ParameterError(f"a text has {text.length} tokens with its draft and the model's "
+                                 f"context {model.context}: draft less", "strategy")
         reader = Reader(model.fingerprint, model.numerics, job.request.salt)
         memory = self.of(job)
         lease = memory.known(reader, branch.settled)
         upto = min(text.length, lease.length + budget) if memory.keeps else text.length
         turn = Turn(job, branches, text, lease, lease.length, upto)
         turn.rows = len(branch.draft) + 1 if turn.scored else 0
+        unknown = next((i for i in turn.tokens if i >= model.vocab), None)
+        if unknown is not None:
+            memory.settle(lease, None)
+            raise ParameterError(f"token {unknown} is outside the vocabulary: ids run from 0 to "
+                                 f"{model.vocab - 1}", "strategy")
         if begins:
             job.usage.cached = lease.length
         return turn
 
     def score(self, turns: Sequence[Turn]) -> Scores:
         """Launch one forward over all turns. Their leases then hold what was read."""
-        spans = [Span(t.lease, t.text.at(t.upto).last(t.upto - t.start), t.start, t.rows)
-                 for t in turns]
+        spans = [Span(t.lease, t.tokens, t.start, t.rows) for t in turns]
         scores = self.model.score(spans)
         self.forwards += 1
         for t in turns:
@@ -98,3 +114,12 @@ class Runner:
             self.release(branch)
         self.memory.clear()
         self.model.close()
+        give_back()
+
+
+def give_back() -> None:
+    """Hand freed pages to the system, where the C library (glibc) would keep them for later."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

@@ -51,7 +51,7 @@ def inspect(path: str | Path) -> Source:
     Raises ModelError when there is no model, or one that is refused by name (pickles, adapters,
     code from the model, quantised checkpoints); FormatError when a JSON file is damaged.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))  # pathlib's own raises for a user who is not there
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except (OSError, ValueError):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unspool.core.errors import ParameterError, PromptError
+from unspool.core.values import shown
 from unspool.kernels.head import Floats, log_sum_exp, top_ids
 from unspool.llm.facts import Facts
+from unspool.llm.prompts import is_chat, whole
 from unspool.llm.results import Ranked, strict
 
 if TYPE_CHECKING:
@@ -56,9 +59,11 @@ class Distribution:
 
     def top(self, k: int = 10) -> list[Ranked]:
         """The `k` likeliest tokens, best first; ties by the lower id; removed ones left out."""
-        if not isinstance(k, int) or k < 1:
-            raise ParameterError(f"k={k!r}: a number of tokens is a whole number from 1 on", "k")
-        ids = top_ids(self.logprobs, min(k, len(self.logprobs)))
+        count = whole(k)
+        if count is None or count < 1:
+            raise ParameterError(f"k={shown(k)}: a number of tokens is a whole number from 1 "
+                                 "on", "k")
+        ids = top_ids(self.logprobs, min(count, len(self.logprobs)))
         kept = [int(i) for i in ids if np.isfinite(self.logprobs[i])]
         return [self.ranked(i, place) for place, i in enumerate(kept, 1)]
 
@@ -88,12 +93,24 @@ class Distribution:
         return {"prompt": strict(self.prompt), "model": self.model, "numerics": self.numerics,
                 "entropy_bits": self.entropy_bits, "top": [t.json() for t in self.top(k)]}
 
+    @property
+    def title(self) -> str:
+        """The prompt as one reads it: ids as their text, a chat by its last message."""
+        if isinstance(self.prompt, str):
+            return self.prompt
+        if is_chat(self.prompt):
+            last = self.prompt if isinstance(self.prompt, Mapping) else self.prompt[-1]
+            return str(last.get("content", ""))
+        words = self.facts.tokenizer
+        return str(self.prompt) if words is None else words.decode(
+            self.prompt, skip_special_tokens=False)
+
     def plot(self, path: str | None = None, k: int = 10) -> Any:
         """A Plotly bar chart of the `k` likeliest tokens, the prompt as title; a page at `path`."""
         from unspool.show.bars import bar_page, plotly_bars
 
         top = self.top(k)
-        bars = [t.text for t in top], [t.prob for t in top], str(self.prompt)
+        bars = [t.text for t in top], [t.prob for t in top], self.title
         if path is not None:
             Path(path).write_text(bar_page(*bars), encoding="utf-8")
         return plotly_bars(*bars)

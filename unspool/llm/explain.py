@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from unspool.core.params import plain
+from unspool.core.sockets import Stop
 from unspool.llm.resolve import Resolved
+from unspool.stops.tokens import EndTokens, StopTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,24 @@ def explanation(resolved: Resolved, notes: tuple[str, ...]) -> Explanation:
     request, params = resolved.request, resolved.params
     rows = tuple((name, plain(value), resolved.origin.get(name, "derived"))
                  for name, value in params.given().items())
-    stops = tuple(type(stop).__name__ for stop in request.stops)
+    stops = tuple(map(told, filter(able, request.stops)))
     return Explanation(rows, str(request.strategy), tuple(map(str, request.rules)), stops,
                        (*notes, *resolved.notes))
+
+
+def able(stop: Stop) -> bool:
+    """False for a stop at tokens that has none."""
+    if isinstance(stop, EndTokens):
+        return bool(stop.ids) and not stop.ignored
+    return bool(stop.ids) if isinstance(stop, StopTokens) else True
+
+
+def told(stop: Any) -> str:
+    """A stop with its numbers and strings: `EndTokens(2)`, `MaxNew(128, max_new_tokens)`."""
+    parts: list[str] = []
+    for value in (getattr(stop, f.name) for f in dataclass_fields(stop)):
+        if isinstance(value, tuple | frozenset):
+            parts += map(repr, sorted(value))
+        elif isinstance(value, int | float | str) and not isinstance(value, bool):
+            parts.append(str(value))
+    return f"{type(stop).__name__}({', '.join(parts)})"

@@ -4,15 +4,14 @@ Prompts become ids here, and ids become bytes.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from operator import index
 from typing import Any
 
 from unspool.core.errors import ParameterError, PromptError
 from unspool.core.params import Params
 from unspool.core.values import shown
-from unspool.llm.prompts import is_chat
+from unspool.llm.prompts import is_chat, whole
 from unspool.text.tokenizer import Tokenizer
 
 
@@ -81,15 +80,14 @@ class Facts:
 
     def check(self, prompt: Any) -> list[int]:
         """Token ids as given, each an integer of the vocabulary."""
-        if isinstance(prompt, str | bytes | Mapping) or not isinstance(prompt, Iterable):
+        # A set has no order, and bytes are no ids though they are whole numbers.
+        unfit = isinstance(prompt, str | bytes | bytearray | memoryview | Mapping | Set)
+        if unfit or not isinstance(prompt, Iterable) or getattr(prompt, "ndim", 1) == 0:
             raise PromptError(f"{shown(prompt)} is {type(prompt).__name__}: a prompt is a string, "
                               "a list of ids or chat messages")
         ids = []
         for item in prompt:
-            try:
-                number = None if isinstance(item, bool) else index(item)
-            except TypeError:
-                number = None
+            number = whole(item)
             if number is None:
                 raise PromptError(f"{shown(item)} is not a token id: ids are whole numbers")
             if not 0 <= number < self.vocab:

@@ -17,12 +17,13 @@ from unspool.core.events import Commit, Event, Finished, Paused, Provisional, Re
 from unspool.core.job import Job, Usage
 from unspool.core.prefix import Candidate
 from unspool.core.slot import Slot
+from unspool.engine.engine import fault
 from unspool.llm.emit import Emitter
 from unspool.llm.facts import Facts
 from unspool.llm.prompts import is_chat
 from unspool.llm.resolve import Resolved
 from unspool.llm.results import Choice, Output, Ranked, Token
-from unspool.llm.worker import Worker, fault
+from unspool.llm.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from unspool.core.errors import FormatError, ModelError, ParameterError
@@ -24,11 +25,11 @@ def load(model: Any = None, *, numerics: str = "reference", device: str | None =
     """Load a model with its tokenizer.
 
     `model`: None for the default, a known name (`unspool models ls`), a folder or file, the id of
-    a cached Hugging Face model, or a loaded transformers model object. `tokenizer`: a folder, or a
-    Tokenizer, in place of the model's own. `memory`: "dense" or "none".
+    a cached Hugging Face model, or a loaded transformers model object. `tokenizer`: a folder, a
+    Tokenizer or one of transformers, in place of the model's own. `memory`: "dense" or "none".
     Raises ModelError, FormatError or ParameterError, each naming what to do instead.
     """
-    if memory not in MEMORIES:
+    if memory not in list(MEMORIES):  # whatever was given, hashable or not
         raise ParameterError(f"memory={memory!r}: there are {', '.join(MEMORIES)}", "memory")
     source = locate(model)
     words = tokenizer_of(source, tokenizer)
@@ -61,10 +62,13 @@ def locate(model: Any) -> Any:
 
 
 def tokenizer_of(source: Any, given: Any) -> Tokenizer | None:
+    if callable(getattr(given, "save_pretrained", None)):  # one of transformers
+        with TemporaryDirectory() as place:
+            given.save_pretrained(place)
+            return tokenizer_of(source, place)
     if given is not None and not isinstance(given, str | Path | Tokenizer):
-        raise ParameterError(f"tokenizer={shown(given)}: give the folder of a tokenizer.json (of "
-                             "a transformers tokenizer, where save_pretrained wrote it)",
-                             "tokenizer")
+        raise ParameterError(f"tokenizer={shown(given)}: give the folder of a tokenizer.json, or a "
+                             "tokenizer", "tokenizer")
     if isinstance(given, Tokenizer):
         return given
     if given is not None:
@@ -77,7 +81,16 @@ def tokenizer_of(source: Any, given: Any) -> Tokenizer | None:
         if source.kind == "gguf":
             return from_gguf(read_gguf(source.weights).metadata)
         return from_folder(source.folder)
-    return None
+    return beside(source)
+
+
+def beside(model: Any) -> Tokenizer | None:
+    """The tokenizer of the folder, or of the cached id, that a model object was loaded from."""
+    name = str(getattr(getattr(model, "config", None), "name_or_path", ""))
+    try:
+        return from_folder(cached(name)) if name else None
+    except (ModelError, FormatError):  # the object runs without; the notes say so
+        return None
 
 
 def ends_of(source: Any, words: Tokenizer | None) -> frozenset[int]:

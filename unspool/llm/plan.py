@@ -33,6 +33,10 @@ class Plan:
             out[name] = value
         return out
 
+    def __rshift__(self, then: object) -> Plan:
+        raise ParameterError(f"{self} >> {then}: programs of strategies are not in this version; "
+                             "name one strategy", "strategy")
+
     def __str__(self) -> str:
         return f"{self.name}({', '.join(f'{k}={v}' for k, v in self.params)})"
 

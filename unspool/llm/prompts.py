@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
+from operator import index
 from typing import Any
 
 from unspool.core.errors import PromptError
@@ -49,6 +50,9 @@ def one(given: Any, params: Mapping[str, Any]) -> Request:
         if len(prompts) != 1:
             raise PromptError("a request needs one of 'prompt' and 'messages'; this one has "
                               f"{' and '.join(map(repr, given)) or 'neither'}")
+        if isinstance(given.get("messages"), str):
+            raise PromptError(f"messages={shown(given['messages'])}: is a text: messages are a "
+                              "list, each with role and content; a text goes under 'prompt'")
         return Request(prompts[0], **{**params, **rest})
     return Request(given, **params)
 
@@ -69,6 +73,17 @@ def is_chat(prompt: Any) -> bool:
     """True for one message or a list of them."""
     return isinstance(prompt, Mapping) or (
         isinstance(prompt, list | tuple) and any(isinstance(item, Mapping) for item in prompt))
+
+
+def whole(item: Any) -> int | None:
+    """The whole number that an item is, of any library; None for others: arrays, truth values."""
+    kind = str(getattr(item, "dtype", type(item).__name__))
+    if getattr(item, "ndim", 0) or kind.endswith("bool"):
+        return None
+    try:
+        return index(item)
+    except TypeError:
+        return None
 
 
 def kind_of(item: Any) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unspool.core.defaults import decide_sampling, merged
+from unspool.core.defaults import TRUNCATION, decide_sampling, merged
 from unspool.core.errors import ParameterError, PromptError
 from unspool.core.params import Params, fields
 from unspool.core.request import Request
@@ -25,6 +25,7 @@ from unspool.stops.tokens import EndTokens, StopTokens
 from unspool.strategies import Beam, Sample
 
 DEFAULT_BEAMS = 5
+SHAPING = ("temperature", *TRUNCATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,15 @@ def resolve(facts: Facts, ids: list[int], given: Mapping[str, Any],
     seed = secrets.randbits(64) if params.seed is None else params.seed
     settled: dict[str, Any] = {"seed": seed, "max_length": room.max_length,
                                "max_new_tokens": room.max_new_tokens}
-    if isinstance(strategy, Beam) and strategy is not params.strategy:
-        settled["num_beams"] = strategy.width
+    effect, idle = in_effect(user, params, strategy, rules, origin)
+    settled |= effect
     origin = {name: source for name, source in origin.items()
               if name not in settled or settled[name] == getattr(params, name)}
     params = replace(params, **settled)
     request = Request(tuple(ids), strategy, rules, stops, seed=seed, salt=params.cache_salt or "",
                       others=min(params.logprobs or 0, facts.vocab),
                       remember=params.use_cache is not False, **(extra or {}))
-    return Resolved(request, params, origin, (*notes, *room.notes, *said), strings, ends)
+    return Resolved(request, params, origin, (*notes, *room.notes, *said, *idle), strings, ends)
 
 
 def named(given: Mapping[str, Any]) -> Params:
@@ -128,6 +129,31 @@ def strategy_of(facts: Facts, user: Params, params: Params, room: int
         same = ("n greedy texts are equal: sample, or use beam search, for different ones",)
         return Sample(n), (greedy(),), same if n > 1 else ()
     return Sample(n), rules_of(params), ()
+
+
+def in_effect(user: Params, params: Params, strategy: Strategy, rules: tuple[RuleValue, ...],
+              origin: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """What the strategy makes of the parameters, so that they ask for the same again; and notes.
+
+    Raises ParameterError for a parameter that this strategy has no use for.
+    """
+    own = strategy is params.strategy
+    unfit = [name for name in ("length_penalty", "early_stopping")
+             if (own or not isinstance(strategy, Beam)) and user.active(name) is not None]
+    unfit += ["do_sample"] if own and user.do_sample is not None else []
+    for name in unfit:
+        raise ParameterError(f"{name}={getattr(user, name)!r}: {strategy} has no use for it; "
+                             "leave it out" + ("" if own else ", or say num_beams=N"), name)
+    if isinstance(strategy, Beam) and not own:
+        model = [name for name in SHAPING if origin.get(name) == "model"]
+        return ({"num_beams": strategy.width} | {name: fields()[name].default for name in model},
+                [f"generation config not applied: {name}={getattr(params, name)} (beam search "
+                 "shapes nothing unasked)" for name in model])
+    likeliest = rules == (greedy(),)
+    idle = [name for name in SHAPING if likeliest and user.active(name) and not own]
+    said = [f"{name}={getattr(user, name)} changes nothing: greedy takes the likeliest token"
+            for name in idle]
+    return {"do_sample": not likeliest} if params.strategy is None else {}, said
 
 
 def beams(facts: Facts, user: Params, params: Params, size: tuple[int, int, int]) -> Beam:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import exp, isfinite
 from typing import Any
 
@@ -82,7 +82,7 @@ class Choice:
         return out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Output(Sequence[Choice]):
     """The answer to one request: its choices, best first for searches, else by number.
 
@@ -99,7 +99,13 @@ class Output(Sequence[Choice]):
     notes: tuple[str, ...] = ()
     seed: int = 0
     error: Exception | None = None
-    trace: tuple[Record, ...] = field(default=(), repr=False)
+    trace: tuple[Record, ...] = ()
+
+    def __repr__(self) -> str:
+        if not self.choices:
+            return f"Output(error={self.error!r})"
+        texts = ", ".join(repr(choice.text) for choice in self.choices)
+        return f"Output({texts}; {self.finish_reason}, {len(self.tokens)} tokens)"
 
     def __len__(self) -> int:
         return len(self.choices)

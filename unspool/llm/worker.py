@@ -18,7 +18,7 @@ from unspool.core.events import Event, Finished
 from unspool.core.job import Job
 from unspool.core.prefix import Candidate
 from unspool.core.request import Request
-from unspool.engine.engine import Engine
+from unspool.engine.engine import Engine, fault
 
 Tell = Callable[[Job | None, list[Event]], None]  # told on the engine's thread; never raises
 Wish = Callable[[], None]
@@ -146,10 +146,3 @@ class Loop:
             job.error = fault(error)
         else:
             self.tell(job, events)
-
-
-def fault(error: BaseException) -> Exception:
-    """What a caller is told. The thread outlives even what is meant to end a program."""
-    if isinstance(error, Exception):
-        return error
-    return UnspoolError(f"a strategy, rule or stop raised {error!r}: it must not end the program")

@@ -144,8 +144,9 @@ def _check_size(key: str, value: object) -> None:
 
 def decoder(full: Mapping[str, Any], windows: tuple[int | None, ...], **switches: bool) -> Config:
     """The Config of a completed config; `switches` are the family's biases and norms."""
-    for window in {*windows} - {None}:
-        _check_size("sliding_window", window)
+    for window in windows:
+        if window is not None:
+            _check_size("sliding_window", window)
     return Config(
         family=full["model_type"],
         vocab=full["vocab_size"],

@@ -7,12 +7,14 @@ text runs alone and whole. It knows no family by name.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.utils import logging
 
 from unspool.core.errors import ModelError, ParameterError
 from unspool.core.sockets import Span
@@ -124,15 +126,18 @@ def load(
     try:
         config = AutoConfig.from_pretrained(source.folder, **safe)
         _refuse_encoder_decoder(config)
-        model, found = AutoModelForCausalLM.from_pretrained(
-            source.folder,
-            config=config,
-            dtype=dtype,
-            use_safetensors=True,
-            output_loading_info=True,
-            **safe,
-        )
-    except (ValueError, OSError, ImportError, KeyError, RuntimeError) as error:
+        with without_bars():
+            model, found = AutoModelForCausalLM.from_pretrained(
+                source.folder,
+                config=config,
+                dtype=dtype,
+                use_safetensors=True,
+                output_loading_info=True,
+                **safe,
+            )
+    except ModelError:
+        raise
+    except Exception as error:  # on a damaged config the library may raise anything
         first = str(error).strip().splitlines()[:1] or [type(error).__name__]
         kind = source.config.get("model_type")
         raise ModelError(
@@ -147,6 +152,18 @@ def load(
     if unused := sorted(found["unexpected_keys"]):
         notes += (f"{len(unused)} weights are not used: {', '.join(unused[:3])}",)
     return CausalLM(model.to(device), notes)
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """transformers draws bars on stderr unasked; who wants progress shows its own."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def wrap(model: Any, device: str | None, dtype: Any) -> CausalLM:

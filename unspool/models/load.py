@@ -6,6 +6,7 @@ no tokenizer.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -104,8 +105,9 @@ def pick_device(device: str | None) -> str:
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        if torch.empty(0, device=device).is_meta:
+            raise RuntimeError("it holds no numbers")
+    except (RuntimeError, AssertionError, TypeError) as error:
         first = str(error).splitlines()[0]
         raise ParameterError(
             f"device = {device!r} cannot be used ({first}): try 'cpu'", "device"
@@ -127,7 +129,7 @@ def number_type(dtype: str | torch.dtype | None) -> torch.dtype:
 
 def cached(name: str) -> str:
     """A path as it is; the id of a Hugging Face model as the folder of its cached snapshot."""
-    if Path(name).expanduser().exists() or name.count("/") != 1 or name[0] in "./~":
+    if os.path.exists(os.path.expanduser(name)) or name.count("/") != 1 or name[0] in "./~":
         return name
     try:
         from huggingface_hub import snapshot_download

@@ -11,6 +11,8 @@ from typing import Any
 
 from unspool.core.errors import FormatError
 
+LOW, HIGH = 1e-9, 1e15  # a setting beyond is damage, and would overflow
+
 
 class UnsupportedError(Exception):
     """The native families lack this feature of a config, so another way must run the model."""
@@ -29,6 +31,8 @@ class Rope:
             raise FormatError(
                 f"{len(by)} rotary factors for {len(self.frequencies)} pairs: give one for each"
             )
+        if not all(LOW <= d <= HIGH for d in by):
+            raise FormatError(f"rotary factors: each must be a number from {LOW} to {HIGH}")
         both = zip(self.frequencies, by, strict=True)
         return Rope(tuple(f / float(d) for f, d in both), self.factor)
 
@@ -79,8 +83,10 @@ def rope(raw: Mapping[str, Any], size: int) -> Rope:
 
 def _number(settings: Mapping[str, Any], key: str, default: float | None = None) -> float:
     value = settings.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise FormatError(f"rotary setting {key} = {value!r}: it must be a number above 0")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not LOW <= value <= HIGH:
+        raise FormatError(
+            f"rotary setting {key} = {value!r}: it must be a number from {LOW} to {HIGH}"
+        )
     return float(value)
 
 

@@ -102,6 +102,7 @@ class ChatTemplate:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=environment,
+                process_group=0,  # a Ctrl-C in the terminal is for us, not for it
             )
         except OSError as error:
             raise TemplateError(

@@ -15,7 +15,8 @@ from tokenizers import AddedToken
 from unspool.core.errors import FormatError
 from unspool.text.tokenizer import Facts, Tokenizer
 
-MAX_BYTES = 128 * 1024 * 1024  # the largest vocabularies in use need about 35 MB
+VOCABULARY_BYTES = 64 * 2**20  # the largest tokenizer.json in use has about 35 MB
+OTHER_BYTES = 4 * 2**20  # the largest tokenizer_config.json has about 1 MB
 _NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 _OTHER_FORMS = ("tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
 
@@ -37,7 +38,7 @@ def from_folder(folder: str | Path) -> Tokenizer | None:
     config = _object(folder / "tokenizer_config.json")
     if "added_tokens_decoder" not in config:  # an older folder: the special tokens lie apart
         config |= _object(folder / "special_tokens_map.json")
-    backend = _backend(_text(folder / "tokenizer.json"), folder.name)
+    backend = _backend(_bytes(folder / "tokenizer.json", VOCABULARY_BYTES), folder.name)
     names = [*_NAMED, *(n for n in config if n.endswith("_token") and n not in _NAMED)]
     named = {name: text for name in names if (text := _content(config.get(name))) is not None}
     _add_missing(backend, config, named.values())
@@ -57,9 +58,9 @@ def from_folder(folder: str | Path) -> Tokenizer | None:
     )
 
 
-def _backend(text: str, where: str) -> tokenizers.Tokenizer:
+def _backend(data: bytes, where: str) -> tokenizers.Tokenizer:
     try:
-        return tokenizers.Tokenizer.from_str(text)
+        return tokenizers.Tokenizer.from_buffer(data)
     except BaseException as error:
         # The library is compiled: on some damage it panics, which Python sees as a BaseException.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
@@ -177,9 +178,21 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    if (size := path.stat().st_size) > MAX_BYTES:
-        raise FormatError(f"{path.name} has {size:,} bytes; at most {MAX_BYTES:,} are read")
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return _bytes(path, OTHER_BYTES).decode()
+    except UnicodeDecodeError as error:
         raise FormatError(f"{path.name} cannot be read: {error}; fetch the file again") from None
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    """A whole plain file: a pipe of its name would let us wait, and a device might never end."""
+    try:
+        if not path.is_file():
+            raise FormatError(f"{path.name} is not a plain file; fetch it again")
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise FormatError(f"{path.name} cannot be read: {error}; fetch the file again") from None
+    if len(data) > most:
+        raise FormatError(f"{path.name} has more than {most:,} bytes, the most that are read")
+    return data

@@ -1,0 +1,4 @@
+"""`python -m unspool`: the command line."""
+from unspool.cli import main
+
+main()
