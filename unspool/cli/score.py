@@ -36,9 +36,8 @@ def command(**arguments: Any) -> None:
         options.say(f"scoring the text of the file {words} (its name itself: -p {words})")
         words, file = None, words
     text = read_prompt(words, prompt, file)
-    with options.model() as lm:
-        with Progress("reading the text", sys.stderr, quiet=options.quiet):
-            score = lm.score(text, given=arguments["given"])
+    with options.model() as lm, Progress("reading the text", sys.stderr, quiet=options.quiet):
+        score = lm.score(text, given=arguments["given"])
     if options.json:
         print_json(score.to_json())
         return
