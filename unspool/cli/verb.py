@@ -6,6 +6,7 @@ Data goes to stdout, everything else to stderr. Imports no model: `Setup.model` 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from unspool.show.progress import Progress
 
 if TYPE_CHECKING:
     from unspool.llm.llm import LLM
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -34,6 +36,9 @@ class Setup:
     @contextmanager
     def model(self) -> Iterator[LLM]:
         """The model, loaded; closed at the end."""
+        # Threads that spin while they wait cost much when other programs want the cores (a step
+        # was nine times slower), and save little when none does. Read when torch is imported.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         with Progress(f"loading {self.name or 'the default model'}", sys.stderr, quiet=self.quiet):
             import unspool
 
