@@ -18,7 +18,7 @@ def test_outcome_time_and_memory_are_those_of_each_file(tmp_path):
     found = hostile.read("gguf", tmp_path, [("lie", b"GGUB"), ("large", GREEDY), ("true", VALID)])
     assert [(name, outcome) for name, outcome, _, _ in found] == [
         ("lie", "refused"), ("large", "refused"), ("true", "read")]
-    assert all(0 < seconds < 60 for _, _, seconds, _ in found)
+    assert all(seconds > 0 for _, _, seconds, _ in found)
     assert 0 <= found[0][3] < 5
 
 

@@ -1,13 +1,17 @@
 """The loop: the work it does and no more, faults that stay in their job, leases given back."""
+import sys
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import pytest
 from models_zoo import cycle, greedy, logits, markov, rand_ids, tiny
 
 from unspool.core.branch import Ended
+from unspool.core.edits import Draft, Drop, Extend, Fork, Replace
 from unspool.core.errors import ParameterError, RowError
 from unspool.core.events import Commit, Finished, Paused, Provisional
+from unspool.core.prefix import Candidate
 from unspool.core.request import Request
 from unspool.engine.engine import Engine
 from unspool.engine.scheduler import Scheduler
@@ -367,6 +371,64 @@ def test_a_token_outside_the_vocabulary_harms_nobody_else():
     finish(engine)
     assert isinstance(bad.error, ParameterError) and f"token {VOCAB} is outside" in str(bad.error)
     same(good, alone(request()))
+
+
+def elsewhere(edit):
+    """A strategy that edits the branches of every job but its own."""
+    return lambda engine, job, slots: [
+        edit(b) for j in engine.jobs if j is not job for b in j.live]
+
+
+def here(edit):
+    return lambda engine, job, slots: [edit(b) for b in job.live]
+
+
+FACT = Candidate(1, -1.0, -1.0, 1, -1.0)
+GARBAGE = {
+    "extends another's": elsewhere(lambda b: Extend(b, FACT)),
+    "forks another's": elsewhere(lambda b: Fork(b, FACT)),
+    "drafts for another": elsewhere(lambda b: Draft(b, (1, 2))),
+    "replaces another's": elsewhere(lambda b: Replace(b, (1,), ())),
+    "drops another's": elsewhere(Drop),
+    "no edit": here(lambda b: "x"),
+    "no list": lambda engine, job, slots: None,
+    "edits without end": lambda engine, job, slots: repeat(Extend(job.live[0], FACT)),
+    "no candidate": here(lambda b: Extend(b, None)),
+    "a cut number": here(lambda b: Extend(b, FACT._replace(token=1.5))),
+    "a negative token": here(lambda b: Extend(b, FACT._replace(token=-1))),
+    "a token too high": here(lambda b: Extend(b, FACT._replace(token=VOCAB))),
+    "a draft of nothing": here(lambda b: Draft(b, None)),
+    "a draft of lists": here(lambda b: Draft(b, ([1],))),
+    "a draft too long": here(lambda b: Draft(b, (1,) * 10_000)),
+    "a draft of unknown tokens": here(lambda b: Draft(b, (VOCAB,))),
+    "parents of nothing": here(lambda b: Draft(b, (1, 2), ("x", "y"))),
+    "a text too long": here(lambda b: Replace(b, (1,) * 10_000, ())),
+    "drops all": here(Drop),
+    "never ends": lambda engine, job, slots: (),
+    "drafts for ever": here(lambda b: Draft(b, [1])),
+    "turns round": here(lambda b: Replace(b, (1, 2), (FACT,))),
+    "wants to end the program": lambda engine, job, slots: sys.exit(3),
+}
+
+
+@pytest.mark.parametrize("answer", GARBAGE.values(), ids=GARBAGE.keys())
+def test_what_a_strategy_answers_amiss_ends_its_own_job(monkeypatch, answer):
+    monkeypatch.setattr("unspool.core.job.PATIENCE", 20)
+    monkeypatch.setattr("unspool.core.job.MOST_EDITS", 50)
+    engine = Engine(MODEL, Dense())
+
+    class Amiss(Sample):
+        def decide(self, job, slots):
+            return answer(engine, job, slots)
+
+    first = engine.add(request())
+    bad = engine.add(request(strategy=Amiss(), new=30))
+    last = engine.add(request((4, 5)))
+    told = finish(engine)
+    assert bad.error is not None and told[id(bad)][-1] == Finished(bad.error)
+    same(first, alone(request()))
+    same(last, alone(request((4, 5))))
+    assert idle(engine)
 
 
 # ── drafts at the borders ────────────────────────────────────────────────────────────────────────

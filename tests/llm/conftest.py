@@ -12,9 +12,6 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-import unspool
-from unspool.core.errors import ModelError
-from unspool.files.store import find
 from unspool.llm.facts import Facts
 from unspool.llm.llm import LLM
 from unspool.memories import MEMORIES
@@ -114,17 +111,6 @@ def folder(tmp_path):
         return place
 
     return write
-
-
-@pytest.fixture(scope="session")
-def smol():
-    """The default model, once for all tests of this process."""
-    try:
-        find("smollm2")
-    except ModelError as error:
-        pytest.skip(f"the default weights are missing: {error}")
-    with unspool.load() as lm:
-        yield lm
 
 
 class Gated:

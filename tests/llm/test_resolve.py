@@ -302,4 +302,5 @@ def test_bad_parameters_are_refused_by_name(ask, given):
 
 
 def test_a_neutral_value_of_what_is_not_built_passes(ask):
-    ask(repetition_penalty=1.0, best_of=1, echo=False, tools=[], min_tokens=None)
+    neutral = ask(repetition_penalty=1.0, best_of=1, echo=False, tools=[], min_tokens=None)
+    assert neutral.request.rules == ask().request.rules

@@ -361,3 +361,27 @@ def test_the_default_model_s_logits_are_those_of_transformers(smollm2):
     want = torch.cat([hf_logits(theirs, ids) for ids in rows])
     got = torch.from_numpy(smollm2.score([span(ids) for ids in rows]).rows())
     torch.testing.assert_close(got, want, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("damage", [
+    {"hidden_act": 3}, {"layer_types": 3}, {"layer_types": ["x"]}, {"sliding_window": [4]},
+    {"rope_scaling": {"rope_type": "dynamic", "factor": "x"}}, {"rope_scaling": {"rope_type": []}},
+    {"rope_scaling": {"rope_type": "yarn", "factor": 4, "beta_fast": 1e300}},
+], ids=repr)
+def test_a_damaged_config_is_an_error_by_name_whoever_reads_it(tmp_path, damage):
+    save(hf_tiny("mistral"), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **damage}))
+    with pytest.raises(ModelError):
+        load_model(tmp_path, **ON_CPU)
+
+
+@pytest.mark.parametrize("device", ["meta", "x", []])
+def test_a_device_that_cannot_compute_is_refused(device):
+    with pytest.raises(ParameterError, match="cannot be used"):
+        pick_device(device)
+
+
+def test_a_home_that_is_not_there(tmp_path):
+    with pytest.raises(ModelError, match=r"no such file|neither a path"):
+        load_model("~nobody-of-this-name/x", **ON_CPU)

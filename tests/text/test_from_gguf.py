@@ -196,3 +196,11 @@ def test_a_faulty_sentencepiece_vocabulary(more: dict[str, Any]) -> None:
 def test_a_template_that_is_no_text() -> None:
     with pytest.raises(FormatError, match="chat_template is int"):
         from_gguf({**byte_level(), "tokenizer.chat_template": 3})
+
+
+def test_merges_that_the_library_cannot_bear() -> None:
+    """It panics on a merge whose result is no token, and a panic is no Exception."""
+    faulty = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm",
+              "tokenizer.ggml.tokens": ["a", "b"], "tokenizer.ggml.merges": ["a b"]}
+    with pytest.raises(FormatError, match="merges do not fit the tokens"):
+        from_gguf(faulty)

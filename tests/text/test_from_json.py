@@ -21,7 +21,7 @@ from tokenizers import (
 )
 
 from unspool.core.errors import FormatError
-from unspool.text.from_json import from_folder
+from unspool.text.from_json import OTHER_BYTES, from_folder
 from unspool.text.tokenizer import Tokenizer
 
 CORPUS = [
@@ -295,3 +295,25 @@ def test_a_fault_beside_it(tmp_path: Path, name: str, text: str, words: str) -> 
     with pytest.raises(FormatError) as caught:
         from_folder(tmp_path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+@pytest.mark.parametrize("there", ["a pipe", "an endless device", "a folder"])
+def test_only_a_plain_file_is_read(tmp_path: Path, name: str, there: str) -> None:
+    write(tmp_path, byte_level())
+    (tmp_path / name).unlink(missing_ok=True)
+    if there == "a pipe":
+        os.mkfifo(tmp_path / name)
+    elif there == "a folder":
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises(FormatError, match="not a plain file"):
+        from_folder(tmp_path)
+
+
+def test_a_file_larger_than_any_in_use(tmp_path: Path) -> None:
+    write(tmp_path, byte_level())
+    (tmp_path / "tokenizer_config.json").write_text(" " * (OTHER_BYTES + 1))
+    with pytest.raises(FormatError, match="more than"):
+        from_folder(tmp_path)

@@ -51,7 +51,7 @@ def one(given: Any, params: Mapping[str, Any]) -> Request:
             raise PromptError("a request needs one of 'prompt' and 'messages'; this one has "
                               f"{' and '.join(map(repr, given)) or 'neither'}")
         if isinstance(given.get("messages"), str):
-            raise PromptError(f"messages={shown(given['messages'])}: is a text: messages are a "
+            raise PromptError(f"messages={shown(given['messages'])} is a text: messages are a "
                               "list, each with role and content; a text goes under 'prompt'")
         return Request(prompts[0], **{**params, **rest})
     return Request(given, **params)

@@ -13,6 +13,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from unspool.core.errors import FormatError
+from unspool.text.panics import no_panic
 from unspool.text.sentencepiece import merges_by_score
 from unspool.text.tokenizer import Facts, Tokenizer
 
@@ -133,8 +134,13 @@ def _bpe(
     tokens: Sequence[str], merges: list[tuple[str, str]], **options: Any
 ) -> tokenizers.Tokenizer:
     vocab = {token: i for i, token in enumerate(tokens)}
+    for one, other in merges:
+        if one + other not in vocab:
+            raise FormatError(f"tokenizer.ggml.merges do not fit the tokens: {one + other!r} is "
+                              "none; fetch the file again")
     try:
-        return tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges, **options))
+        with no_panic():
+            return tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges, **options))
     except Exception as error:
         raise FormatError(f"tokenizer.ggml.merges do not fit the tokens: {error}") from error
 

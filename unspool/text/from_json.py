@@ -13,6 +13,7 @@ import tokenizers
 from tokenizers import AddedToken
 
 from unspool.core.errors import FormatError
+from unspool.text.panics import no_panic
 from unspool.text.tokenizer import Facts, Tokenizer
 
 VOCABULARY_BYTES = 64 * 2**20  # the largest tokenizer.json in use has about 35 MB
@@ -60,11 +61,9 @@ def from_folder(folder: str | Path) -> Tokenizer | None:
 
 def _backend(data: bytes, where: str) -> tokenizers.Tokenizer:
     try:
-        return tokenizers.Tokenizer.from_buffer(data)
-    except BaseException as error:
-        # The library is compiled: on some damage it panics, which Python sees as a BaseException.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
+        with no_panic():
+            return tokenizers.Tokenizer.from_buffer(data)
+    except Exception as error:
         raise FormatError(
             f"tokenizer.json of {where} cannot be read: {error}; fetch the file again"
         ) from None

@@ -14,6 +14,7 @@ from unspool.core.errors import PromptError, TemplateError
 from unspool.text.chat import ChatTemplate
 from unspool.text.incremental import Decoder
 from unspool.text.messages import check_messages, check_text, check_variables
+from unspool.text.panics import no_panic
 from unspool.text.pieces import Pieces
 from unspool.text.shield import LEAD, Shield
 
@@ -157,7 +158,8 @@ class Tokenizer:
 
     def _ids(self, text: str) -> list[int]:
         try:
-            ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+            with no_panic():
+                ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
         except Exception as error:
             raise PromptError(f"the tokenizer cannot encode this text: {error}") from error
         return ids
