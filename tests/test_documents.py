@@ -1,7 +1,7 @@
 """Everything that a document shows as code is run, each document in a process of its own.
 
 `python` blocks of one document share a namespace and keep their line numbers. Lines of `bash`
-blocks that begin with `unspool` are run in order. Notebooks are run whole.
+blocks that begin with `unspool` are run in order.
 """
 
 import os
@@ -56,21 +56,24 @@ def run(command: list[str] | str, cwd: Path) -> None:
     assert ran.returncode == 0, f"{command}\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+def showing(what):
+    """The pages on which there is some of it."""
+    return [page for page in PAGES if what(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", showing(lambda text: python_of(text).strip()), ids=name)
 def test_the_python_of_a_page_runs(page, tmp_path):
     code = python_of(page.read_text(encoding="utf-8"))
-    if not code.strip():
-        pytest.skip("shows no Python")
+    assert code
     script = tmp_path / f"{page.stem}.py"
     script.write_text(code, encoding="utf-8")
     run([sys.executable, str(script)], tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", showing(commands_of), ids=name)
 def test_the_commands_of_a_page_run(page, tmp_path):
     commands = commands_of(page.read_text(encoding="utf-8"))
-    if not commands:
-        pytest.skip("shows no unspool command")
+    assert commands
     for command in commands:
         run(command, tmp_path)
 

@@ -1,6 +1,7 @@
 """Slots read from rows: true facts, fair picks, drafts depth by depth, faults kept to their own."""
 import numpy as np
 import pytest
+import torch
 
 from unspool.core.branch import Branch
 from unspool.core.edits import Draft
@@ -8,7 +9,7 @@ from unspool.core.errors import RowError
 from unspool.core.job import Job
 from unspool.core.request import Request
 from unspool.core.slot import Reading
-from unspool.engine.read import Open, read
+from unspool.engine.read import Open, host, read
 from unspool.kernels.philox import gumbel
 from unspool.rules import KINDS, greedy, rule, temperature, top_k
 from unspool.strategies import Sample
@@ -245,3 +246,10 @@ def test_a_drafted_token_outside_the_vocabulary_is_an_error_of_its_request_alone
     assert isinstance(slots[bad.branch], IndexError)
     assert slots[good.branch] == slots_of(opened(seed=1))
     assert isinstance(good.branch, Branch) and read([]) == {}
+
+
+def test_rows_of_a_device_come_to_the_host():
+    rows = torch.tensor([[1.0, 2.0]])
+    assert host(rows).tolist() == [[1.0, 2.0]]
+    same = np.ones((1, 2))
+    assert host(same) is same

@@ -14,7 +14,7 @@ from unspool.core.job import Job
 from unspool.core.request import Request
 from unspool.core.sockets import Memory, Model
 from unspool.core.values import shown
-from unspool.engine.read import Open, read
+from unspool.engine.read import Open, host, read
 from unspool.engine.runner import Runner, Turn
 from unspool.engine.scheduler import Scheduler
 
@@ -69,7 +69,7 @@ class Engine:
         if not turns:
             return []
         try:
-            rows, at, out = self.runner.score(turns).rows(), 0, []
+            rows, at, out = host(self.runner.score(turns).rows()), 0, []
             for turn in turns:
                 out.append((turn, rows[at:at + turn.rows]))
                 at += turn.rows

@@ -88,6 +88,11 @@ class Row:
         return [self.candidate(int(self.shaped.ids[i])) for i in order[:count]]
 
 
+def host(rows: Any) -> Any:
+    """Rows as a numpy array; those of a GPU are copied, since the rules run on the CPU so far."""
+    return rows if isinstance(rows, np.ndarray) else rows.cpu().numpy()
+
+
 def read(opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exception]:
     """The slots of every branch, or what was wrong with its first row.
 
