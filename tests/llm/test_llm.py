@@ -692,3 +692,7 @@ def test_an_emoji_of_the_default_model_streams_whole(smol):
     (paris,) = smol.tokenizer.encode(" Paris")
     stopped = smol.generate("Hm", strategy=Force((paris,)), max_new_tokens=1, stop="Pari")
     assert (stopped.text, stopped.stop_reason) == (" ", "Pari")
+
+
+def test_a_model_prints_what_it_is(cy):
+    assert repr(cy) == f"LLM({cy.name}, numerics reference, on cpu)"

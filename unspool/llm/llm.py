@@ -120,6 +120,9 @@ class LLM:
         if self.tokenizer is not None:
             self.tokenizer.close()
 
+    def __repr__(self) -> str:
+        return f"LLM({self.name}, numerics {self.numerics}, on {self.device})"
+
     def __enter__(self) -> LLM:
         return self
 

@@ -57,7 +57,7 @@ def locate(model: Any) -> Any:
     if isinstance(model, str) and "/" not in model:
         known = ", ".join(store.KNOWN)
         raise ModelError(f"{shown(model)} is neither a known model ({known}) nor a path on this "
-                         "machine: check the spelling")
+                         "machine: check the spelling (a cached Hugging Face id is owner/name)")
     return inspect(cached(model)) if isinstance(model, str) else model
 
 
