@@ -132,3 +132,10 @@ def test_neighbouring_positions_and_choices_are_independent():
                      for c in (0, 1)])
     assert chi_square(np.bincount(pick[0, :-1] * 4 + pick[0, 1:], minlength=16), even) < 44.3
     assert chi_square(np.bincount(pick[0] * 4 + pick[1], minlength=16), even) < 44.3
+
+
+def test_a_whole_row_and_a_few_of_its_tokens_have_the_same_numbers():
+    row = uniform(3, 1, 7, 0, np.arange(5000))
+    few = np.array([4999, 3, 4, 5, 2048, 0])
+    assert (uniform(3, 1, 7, 0, few) == row[few]).all()
+    assert (uniform(3, 1, 7, 0, np.arange(1001, 3001)) == row[1001:3001]).all()

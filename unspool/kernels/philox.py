@@ -43,7 +43,12 @@ def uniform(seed: int, choice: int, position: int, draw: int,
             tokens: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
     """One number in the open interval (0, 1) per token id, in steps of 2**-32."""
     key = (seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF)
-    blocks, inverse = np.unique(tokens >> 2, return_inverse=True)
+    wanted = tokens >> 2
+    low, high = int(wanted.min()), int(wanted.max())
+    if high - low < len(tokens):  # nearly every block is wanted: cheaper than to look which
+        blocks, inverse = np.arange(low, high + 1), wanted - low
+    else:
+        blocks, inverse = np.unique(wanted, return_inverse=True)
     words = np.stack(philox((blocks, position, choice, draw), key), axis=-1)
     chosen = words[inverse, tokens & 3]
     return np.asarray((chosen.astype(np.float64) + 0.5) * 2.0**-32)
