@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -189,3 +191,10 @@ def test_ids_of_any_library_are_ids(cy, prompt):
 def test_a_text_is_no_chat(cy):
     with pytest.raises(PromptError, match="messages='a' is a text"):
         cy.generate({"messages": "a"})
+
+
+def test_ids_that_never_end_are_refused():
+    facts = Facts("tiny", "reference", 12, 20)
+    assert facts.encode(iter([1, 2, 3]), NONE) == [1, 2, 3]
+    with pytest.raises(PromptError, match="context 20: shorten the prompt"):
+        facts.encode(itertools.repeat(1), NONE)

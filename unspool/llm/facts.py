@@ -4,8 +4,9 @@ Prompts become ids here, and ids become bytes.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set, Sized
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from unspool.core.errors import ParameterError, PromptError
@@ -85,8 +86,10 @@ class Facts:
         if unfit or not isinstance(prompt, Iterable) or getattr(prompt, "ndim", 1) == 0:
             raise PromptError(f"{shown(prompt)} is {type(prompt).__name__}: a prompt is a string, "
                               "a list of ids or chat messages")
+        # What may never end is read until it is too long.
+        items = prompt if isinstance(prompt, Sized) else islice(prompt, self.context + 1)
         ids = []
-        for item in prompt:
+        for item in items:
             number = whole(item)
             if number is None:
                 raise PromptError(f"{shown(item)} is not a token id: ids are whole numbers")
