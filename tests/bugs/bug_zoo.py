@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import tokenizers
 import torch
+from engine_zoo import run
 from models_zoo import hf_tiny, native, rand_ids
 from tokenizers import AddedToken, decoders, pre_tokenizers
 from tokenizers import models as bpe
 
 from unspool.core.request import Request
-from unspool.engine.engine import Engine
 from unspool.llm.facts import Facts
 from unspool.llm.llm import LLM
 from unspool.memories import MEMORIES
@@ -20,7 +20,6 @@ from unspool.text.tokenizer import Facts as WordFacts
 from unspool.text.tokenizer import Tokenizer
 
 A, B = rand_ids(1, 13, 4)
-STEPS = 500
 
 
 def random_table(seed, size, std):
@@ -37,21 +36,6 @@ def tl(seed=0, family="llama", **features):
 def asked(prompt, new, strategy=None, rules=(), ends=(), **fields):
     stops = (EndTokens(frozenset(ends)), MaxNew(new))
     return Request(tuple(prompt), strategy or Sample(), tuple(rules), stops, **fields)
-
-
-def run(model, *requests, memory="dense", joins=(), scheduler=None):
-    """Answer all requests together; `joins` come three steps later."""
-    engine = Engine(model, MEMORIES[memory](), scheduler)
-    jobs = [engine.add(request) for request in requests]
-    for step in range(STEPS):
-        if step == 3:
-            jobs += [engine.add(request) for request in joins]
-        if not engine.jobs and step > 3:
-            break
-        engine.step()
-    assert not engine.jobs, f"more than {STEPS} steps"
-    assert [job.error for job in jobs] == [None] * len(jobs)
-    return jobs
 
 
 def texts(job):

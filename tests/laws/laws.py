@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
+import engine_zoo
 import numpy as np
 from models_zoo import tiny
 
@@ -27,7 +28,7 @@ from unspool.stops.length import MaxNew
 from unspool.stops.tokens import EndTokens
 from unspool.strategies import Beam, Force, Sample
 
-STEPS = 400
+STEPS = engine_zoo.STEPS
 NEW = 12
 CLOSE = 1e-9
 VOCAB = 24
@@ -72,20 +73,8 @@ EVERY = {
 
 
 # ── running ──────────────────────────────────────────────────────────────────────────────────────
-def run(*requests, model=None, memory="dense", scheduler=None, joins=()):
-    """Answer all requests in one engine; those in `joins` come three steps later."""
-    engine = Engine(model or tiny(vocab_size=VOCAB), MEMORIES[memory](), scheduler)
-    jobs = [engine.add(request) for request in requests]
-    for step in range(STEPS):
-        if step == 3:
-            jobs += [engine.add(request) for request in joins]
-        if not engine.jobs and step > 3:
-            break
-        engine.step()
-    assert not engine.jobs, f"more than {STEPS} steps"
-    for job in jobs:
-        assert job.error is None, job.error
-    return jobs
+def run(*requests, model=None, **how):
+    return engine_zoo.run(model or tiny(vocab_size=VOCAB), *requests, **how)
 
 
 def answers(job: Job):

@@ -181,7 +181,7 @@ class Job:
     def look(self, branch: Branch, candidate: Candidate) -> Ended | None:
         """Write the token and fold it into sums and states; say why the branch ends, if it does."""
         request = self.request
-        whole(candidate.token)
+        natural(candidate.token)
         branch.settled = branch.settled.extend(candidate.token, candidate)
         branch.logprob += candidate.logprob
         branch.score += candidate.processed
@@ -198,7 +198,7 @@ class Job:
         self.born += 1
         child = self.child(branch, self.born)
         if choice is not None:
-            child.choice = whole(choice)
+            child.choice = natural(choice)
         self.branches.append(child)
         if candidate is not None:
             child.ended = self.look(child, candidate)
@@ -216,14 +216,14 @@ class Job:
               tail: str) -> None:
         chain = range(-1, len(tokens) - 1)
         parents = tuple(map(index, chain if parents is None else parents))
-        branch.draft, branch.parents, branch.tail = tuple(map(whole, tokens)), parents, tail
+        branch.draft, branch.parents, branch.tail = tuple(map(natural, tokens)), parents, tail
         self.usage.drafted += len(tokens)
 
     def put(self, branch: Branch, tokens: tuple[int, ...], written: tuple[Candidate, ...]) -> None:
         """Another text under the branch: its sums and states are folded afresh."""
         request = self.request
         self.void(branch)
-        branch.settled, branch.prompt = prefix(map(whole, tokens)), len(tokens)
+        branch.settled, branch.prompt = prefix(map(natural, tokens)), len(tokens)
         branch.replaced += 1
         branch.logprob = branch.score = 0.0
         branch.ended = None
@@ -243,9 +243,8 @@ class Job:
             Record(self.step, edit, branch.number, parent, token, raw, processed, reason))
 
 
-def whole(token: Any) -> int:
-    """The token, if it can be an id: text, cut numbers and negative ones would be read as others.
-    """
+def natural(token: Any) -> int:
+    """The number, if it can be an id or a choice: others would be read as what they are not."""
     if index(token) < 0:
         raise ParameterError(f"token {token}: ids run from 0 on", "strategy")
     return index(token)
