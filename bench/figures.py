@@ -27,11 +27,13 @@ SECTIONS = {
     "next": ('the ten likeliest tokens after "The color of sky is"', "bench.top"),
     "logits": ("reference logits against transformers in float32", "bench.logits"),
     "parity": ("greedy choices on the peer's own texts", "bench.parity"),
+    "quality": ("default, fast and llama.cpp against float64", "bench.quality"),
     "work": ("what was computed, by the counters", "bench.work"),
     "laws": ("every law on every strategy and memory", "bench.laws"),
     "faults": ("planted faults, and the laws that catch them", "bench.faults"),
     "hostile": ("files that lie, read in processes of their own", "bench.hostile"),
     "decode": ("speed of the reference path", "bench.decode"),
+    "host": ("what a step costs beside the model", "bench.host"),
 }
 Section = Callable[[], Iterator[Figure]]
 

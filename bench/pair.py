@@ -25,8 +25,8 @@ Rows = NDArray[np.float32]
 
 
 @cache
-def ours() -> unspool.LLM:
-    return unspool.load()
+def ours(numerics: str = "reference") -> unspool.LLM:
+    return unspool.load(numerics=numerics)
 
 
 @cache
@@ -63,10 +63,11 @@ def asked(prompt: list[int], new: int) -> Request:
     return Request(tuple(prompt), Sample(), (greedy(),), (MaxNew(new),))
 
 
-def our_rows(texts: list[list[int]], counts: list[int]) -> list[Rows]:
-    """The logits after the last `counts` tokens of every text, all texts in one forward."""
+def our_rows(texts: list[list[int]], counts: list[int], numerics: str = "reference") -> list[Rows]:
+    """The logits after the last `counts` tokens of every text, all texts in one forward. They hold
+    until the next forward in these numerics."""
     spans = [Span(Blank(), text, 0, count) for text, count in zip(texts, counts, strict=True)]
-    rows: Rows = ours().model.score(spans).rows()
+    rows: Rows = ours(numerics).model.score(spans).rows()
     return list(np.split(rows, np.cumsum(counts)[:-1]))
 
 

@@ -33,6 +33,34 @@ that applies:
 Of `max_new_tokens` and `max_length` the first reached ends the text; with `max_length` alone the
 default of `max_new_tokens` does not apply. A stop outranks a length. `eos_token_id` replaces the
 model's end tokens, `stop_token_ids` are added to them.
+
+## Loading
+What `unspool.load` takes besides the model. All but `dtype` and `tokenizer` are flags too.
+
+| name | values | default | what it does |
+| --- | --- | --- | --- |
+| `numerics` | `default`, `fast`, `reference` | see below | how the numbers are computed |
+| `device` | `cpu`, `cuda`, `mps`, `auto` | `auto` | where; `auto` is the best there is |
+| `dtype` | `float32`, `float64` | `float32` | the number type of `reference` |
+| `memory` | `dense`, `full`, `none` | `dense` | what is remembered of a text |
+| `tokenizer` | a folder, a tokenizer | the model's | in place of the model's own |
+| `threads` | whole number, 1.. | all cores | how many cores compute |
+| `kv` | `f32`, `bf16`, `int8` | `f32` | how keys and values are kept |
+| `quantize` | `int8` |  | rounds weights that are stored in floats |
+
+- `numerics="default"` computes on the CPU with compiled kernels, on the weights as they are stored.
+  A token's scores are the same bits alone or in a batch, whole or in chunks, read anew or
+  remembered, with any number of threads. On another device it is torch, without that promise.
+- `numerics="fast"` computes on the CPU with 8-bit arithmetic and promises none of that.
+- `numerics="reference"` is the plain formulas in torch, which the others are compared with. It
+  needs the extra `torch`.
+
+Where `numerics` is not given it is `default` on the CPU, and `reference` on another device or with
+a `dtype`. A model that is not of our own families (Llama, Mistral, Qwen2, Qwen3) runs through
+transformers, and that is always `reference`; a note says so. `threads`, `kv` and `quantize` belong
+to `default` and `fast` on the CPU, and are refused by name elsewhere. The memory `dense` grows with
+a text, `full` has room for the longest one from the start, `none` reads the whole text again at
+every token.
 """
 
 

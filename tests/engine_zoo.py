@@ -7,7 +7,7 @@ STEPS = 500
 
 def run(model, *requests, memory="dense", joins=(), scheduler=None):
     """Answer all requests in one engine; those in `joins` come three steps later."""
-    engine = Engine(model, MEMORIES[memory](), scheduler)
+    engine = Engine(model, MEMORIES[memory](model.context), scheduler)
     jobs = [engine.add(request) for request in requests]
     for step in range(STEPS):
         if step == 3:

@@ -177,19 +177,10 @@ def hf_logits(model, ids):
 
 # --------------------------------------------------------------------------------------- spans
 class Held:
-    """The simplest lease: keys and values of one text, joined at every step."""
+    """The simplest lease: the model makes the store, and the test counts the tokens."""
 
     def __init__(self, length=0):
-        self.length = length
-        self.held = {}
-
-    def keep(self, layer, keys, values):
-        if layer in self.held:
-            old = self.held[layer]
-            keys = torch.cat((old[0][: self.length], keys))
-            values = torch.cat((old[1][: self.length], values))
-        self.held[layer] = keys, values
-        return keys, values
+        self.length, self.reserve, self.store = length, 0, None
 
 
 def span(ids, lease=None, rows=None):
@@ -228,3 +219,69 @@ def greedy(model, ids, count, lease=None):
         todo = [int(row.argmax())]
         out += todo
     return out
+
+
+# -------------------------------------------------------------------- what a config can turn on
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 10_000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10_000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+FEATURES = {
+    "llama, GQA": ("llama", {}),
+    "llama, MHA": ("llama", {"num_key_value_heads": 4}),
+    "llama, MQA": ("llama", {"num_key_value_heads": 1}),
+    "llama, tied": ("llama", {"tie_word_embeddings": True}),
+    "llama, biases": ("llama", {"attention_bias": True, "mlp_bias": True}),
+    "llama, head size": ("llama", {"head_dim": 12}),
+    "llama, eps": ("llama", {"rms_norm_eps": 0.1}),
+    "theta": ("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}),
+    "linear": (
+        "llama",
+        {"rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 1e4}},
+    ),
+    "llama3": ("llama", {"rope_parameters": LLAMA3}),
+    "yarn": ("llama", {"rope_parameters": YARN}),
+    "yarn, attention factor": ("llama", {"rope_parameters": {**YARN, "attention_factor": 1.7}}),
+    "yarn, mscale": (
+        "llama",
+        {"rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.2, "beta_fast": 16}},
+    ),
+    "yarn, no rounding": ("llama", {"rope_parameters": {**YARN, "truncate": False}}),
+    "mistral, window": ("mistral", {"sliding_window": 8}),
+    "mistral, none": ("mistral", {"sliding_window": None}),
+    "qwen2": ("qwen2", {}),
+    "qwen2, window from layer 1": (
+        "qwen2",
+        {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
+    ),
+    "qwen2, layer types": (
+        "qwen2",
+        {
+            "use_sliding_window": True,
+            "sliding_window": 8,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "qwen2, window off": ("qwen2", {"use_sliding_window": False, "sliding_window": 8}),
+    "qwen3": ("qwen3", {"head_dim": 16, "rms_norm_eps": 1e-3}),
+    "qwen3, biases, tied": (
+        "qwen3",
+        {"head_dim": 8, "attention_bias": True, "tie_word_embeddings": True},
+    ),
+}
+WIDE = {
+    "llama": {},
+    "mistral": {"sliding_window": 8},
+    "qwen2": {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
+    "qwen3": {"head_dim": 16, "attention_bias": True},
+}

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "unspool").rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
 HEAVY = ("torch", "transformers", "numpy", "numba", "tokenizers", "plotly", "rich", "jinja2")
-VERBS = ("run", "chat", "next", "score", "explain", "models", "env")
+VERBS = ("run", "chat", "next", "score", "explain", "bench", "models", "env")
 
 
 def name_of(node: ast.expr) -> str:

@@ -101,7 +101,7 @@ def byte_words() -> Tokenizer:
 def loaded(made, model, tokenizer=None, ends=(), memory="dense", scheduler=None) -> LLM:
     """The model as `load` gives it; closed at the end of the test."""
     facts = Facts("tiny", model.numerics, model.vocab, model.context, tokenizer, frozenset(ends))
-    made.append(LLM(model, facts, MEMORIES[memory](), scheduler))
+    made.append(LLM(model, facts, MEMORIES[memory](model.context), scheduler))
     return made[-1]
 
 

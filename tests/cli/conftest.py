@@ -1,6 +1,7 @@
 """The command line as a caller sees it: what it prints and its exit code."""
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -71,10 +72,11 @@ def started():
     """Starts the command line in a process of its own."""
     processes = []
 
-    def start(*args: str) -> subprocess.Popen:
+    def start(*args: str, **environment: str) -> subprocess.Popen:
         code = "import sys; from unspool.cli import main; main(sys.argv[1:])"
         process = subprocess.Popen(
             [sys.executable, "-u", "-c", code, *args],
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

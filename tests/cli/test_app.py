@@ -108,7 +108,7 @@ def test_what_is_no_verb_is_a_prompt(monkeypatch):
     ("args", "words"),
     [
         (("serve",), "serve: not in this version"),
-        (("bench", "decode", "--json"), "bench: not in this version"),
+        (("verify", "smollm2", "--json"), "verify: not in this version"),
         (("nxt", "The sky"), "did you mean next?"),
         (("The", "color", "of", "sky"), "a prompt of several words needs quotes"),
     ],

@@ -79,7 +79,7 @@ def test_a_prompt_is_piped_in(unspool, monkeypatch):
 
 def test_verbose_tells_what_it_took_and_quiet_nothing(unspool):
     asked = ("run", SKY, "--max-new-tokens", "3")
-    assert "numerics reference" in unspool(*asked, "-v").err
+    assert "numerics default" in unspool(*asked, "-v").err
     assert unspool(*asked, "-q").err == ""
 
 
@@ -90,7 +90,9 @@ def test_verbose_tells_what_it_took_and_quiet_nothing(unspool):
         (("run", "hi", "-m", "nosuchmodel"), 4, "nosuchmodel"),
         (("run", "sky " * 9000), 2, "context"),
         (("run", SKY, "--max-new-tokens", "9000"), 2, "9000"),
-        (("run", SKY, "--numerics", "fast"), 2, "fast"),
+        (("run", SKY, "--numerics", "exact"), 2, "exact"),
+        (("run", SKY, "--numerics", "reference", "--threads", "2"), 2, "threads=2"),
+        (("run", SKY, "--kv", "f16"), 2, "kv='f16'"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(unspool, args, code, words):

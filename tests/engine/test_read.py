@@ -1,7 +1,6 @@
 """Slots read from rows: true facts, fair picks, drafts depth by depth, faults kept to their own."""
 import numpy as np
 import pytest
-import torch
 
 from unspool.core.branch import Branch
 from unspool.core.edits import Draft
@@ -9,9 +8,10 @@ from unspool.core.errors import RowError
 from unspool.core.job import Job
 from unspool.core.request import Request
 from unspool.core.slot import Reading
-from unspool.engine.read import Open, host, read
-from unspool.kernels.philox import gumbel
-from unspool.rules import KINDS, greedy, rule, temperature, top_k
+from unspool.engine.read import Open, read
+from unspool.kernels.logits import logits_of
+from unspool.kernels.noise import gumbel
+from unspool.rules import KINDS, greedy, rule, temperature, top_k, top_p
 from unspool.strategies import Sample
 
 VOCAB = 6
@@ -35,17 +35,34 @@ class Wants(Sample):
 WANTS = Wants()
 
 
+class Opened(Open):
+    """With its own rows, to be put into one forward with those of others."""
+
+    def __init__(self, job, branch, rows):
+        super().__init__(job, branch, 0, len(rows))
+        self.rows = rows
+
+
 def opened(rows=None, rules=(), draft=(), prompt=(3, 1), **fields):
     """A job whose one branch has these rows."""
     job = Job(Request(prompt, fields.pop("strategy", Sample()), rules, **fields))
     [branch] = job.branches
     job.apply([Draft(branch, tuple(draft))])
     rows = np.tile(ROW, (len(draft) + 1, 1)) if rows is None else np.asarray(rows)
-    return Open(job, branch, rows)
+    return Opened(job, branch, rows)
 
 
-def slots_of(o):
-    return read([o])[o.branch]
+def read_all(opens, dtype=np.float64):
+    """Read them together."""
+    first = 0
+    for o in opens:
+        o.first, first = first, first + o.count
+    rows = np.concatenate([o.rows for o in opens]).astype(dtype)
+    return read(logits_of(rows), opens)
+
+
+def slots_of(o, dtype=np.float64):
+    return read_all([o], dtype)[o.branch]
 
 
 def logs(row):
@@ -111,7 +128,8 @@ def test_rows_are_kept_only_when_asked_for():
 
 
 # ── picks ────────────────────────────────────────────────────────────────────────────────────────
-def test_the_pick_is_the_argmax_of_shaped_logits_and_the_noise_of_its_place():
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_pick_is_the_argmax_of_shaped_logits_and_the_noise_of_its_place(dtype):
     """Seed, choice, position in the whole text (prompt counted) and how often it was replaced."""
     for seed, choice, replaced, prompt in [(1, 0, 0, (3,)), (1, 2, 0, (3,)), (1, 0, 3, (3,)),
                                            (2**63, 5, 1, (3, 1, 4, 1, 5))]:
@@ -119,7 +137,7 @@ def test_the_pick_is_the_argmax_of_shaped_logits_and_the_noise_of_its_place():
         o.branch.choice, o.branch.replaced = choice, replaced
         want = [int(np.argmax(ROW / 3 + gumbel(seed, choice, len(prompt) + depth, 6 * replaced,
                                                np.arange(VOCAB)))) for depth in range(3)]
-        assert [slot.pick.token for slot in slots_of(o)] == want
+        assert [slot.pick.token for slot in slots_of(o, dtype)] == want
 
 
 def test_removed_tokens_are_never_picked():
@@ -165,26 +183,77 @@ def test_drafts_of_unequal_length_are_read_together_as_alone(registry):
                 for i, d in enumerate([(1, 3, 4), (), (5,), (0, 1)])]
 
     together, alone = some(), some()
-    slots = read(together)
+    slots = read_all(together)
     for one, other in zip(together, alone, strict=True):
         assert len(slots[one.branch]) == len(one.branch.draft) + 1
         assert slots[one.branch] == slots_of(other)
+
+
+def many(draw):
+    """Requests of every kind, each with a row of its own."""
+    recipes = [(), (greedy(),), (temperature(0.8),), (temperature(1.3), top_k(40)),
+               (temperature(0.8), top_p(0.9)), (top_p(0.99),), (temperature(2.0), temperature(2.0))]
+    fields = [{}, {"others": 3}, {"strategy": WANTS}, {"keep_rows": True}]
+    for i in range(56):
+        drafted = tuple(draw.integers(0, 3000, i % 3).tolist())
+        rows = draw.normal(0, 1 + i % 5, (len(drafted) + 1, 3000))
+        yield opened(rows, recipes[i % 7], drafted, seed=i, **fields[i % 4])
+
+
+def plain(slots):
+    return [(s.pick, s.drafted, s.top) for s in slots]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_requests_of_every_kind_are_read_together_as_alone(dtype):
+    """In every bit."""
+    opens = list(many(np.random.default_rng(0)))
+    slots = read_all(opens, dtype)
+    for o, same in zip(opens, many(np.random.default_rng(0)), strict=True):
+        assert plain(slots[o.branch]) == plain(slots_of(same, dtype))
+
+
+def test_float32_rows_have_the_facts_of_float64():
+    pairs = zip(many(np.random.default_rng(1)), many(np.random.default_rng(1)), strict=True)
+    for one, other in pairs:
+        one.rows = other.rows = one.rows.astype(np.float32)
+        for a, b in zip(slots_of(one, np.float32), slots_of(other, np.float64), strict=True):
+            facts = zip((a.pick, *a.top, a.drafted), (b.pick, *b.top, b.drafted), strict=True)
+            for x, y in ((x, y) for x, y in facts if x is not None):
+                assert (x.token, x.rank) == (y.token, y.rank)
+                assert x[1:3] == pytest.approx(y[1:3], abs=1e-12)
+                assert x.peak == pytest.approx(y.peak, abs=1e-12)
+                assert [i for i, _ in x.others] == [i for i, _ in y.others]
+
+
+@pytest.mark.parametrize("rules", [(), (greedy(),), (temperature(0.5),), (top_k(2),)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kept_rows_outlive_the_forward(rules, dtype):
+    o = opened(rules=rules, keep_rows=True)
+    buffer = np.array(o.rows, dtype)
+    [slot] = read(logits_of(buffer), [o])[o.branch]
+    before = slot.row.candidate(3), slot.row.shaped.values.tolist()
+    buffer[:] = 0
+    assert slot.row.raw.tolist() == ROW.tolist()
+    assert (slot.row.candidate(3), slot.row.shaped.values.tolist()) == before
+    assert slot.row.candidate(slot.pick.token) == slot.pick
 
 
 # ── faults ───────────────────────────────────────────────────────────────────────────────────────
 BAD = {"nan": np.nan, "infinity": np.inf}
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
-def test_a_damaged_row_is_an_error_of_its_request_alone(value):
+def test_a_damaged_row_is_an_error_of_its_request_alone(value, dtype):
     row = ROW.copy()
     row[2] = value
     good, bad, other = opened(seed=1), opened([row]), opened(seed=2)
-    slots = read([good, bad, other])
+    slots = read_all([good, bad, other], dtype)
     assert isinstance(slots[bad.branch], RowError)
     assert "nothing can be chosen" in str(slots[bad.branch])
     for o, seed in ((good, 1), (other, 2)):
-        assert slots[o.branch] == slots_of(opened(seed=seed))
+        assert slots[o.branch] == slots_of(opened(seed=seed), dtype)
 
 
 @pytest.mark.parametrize("rules", [(), (greedy(),), (temperature(0.5), top_k(2))])
@@ -201,7 +270,7 @@ def test_rules_that_remove_every_token_are_an_error(registry):
     for after in [(), (greedy(),), (temperature(0.5), top_k(2))]:
         rules = (none_left(), *after)
         good, bad = opened(seed=1, rules=rules[1:]), opened(rules=rules)
-        slots = read([good, bad])
+        slots = read_all([good, bad])
         assert isinstance(slots[bad.branch], RowError)
         assert "removed every one" in str(slots[bad.branch])
         assert len(slots[good.branch]) == 1
@@ -215,7 +284,7 @@ def test_a_rule_that_raises_is_an_error_of_its_request_alone(registry):
         return rows
 
     good, bad, other = (opened(rules=(breaks(w),), seed=4) for w in (0, 1, 0))
-    slots = read([good, bad, other])
+    slots = read_all([good, bad, other])
     assert isinstance(slots[bad.branch], ZeroDivisionError)
     assert slots[good.branch] == slots[other.branch] == slots_of(opened(rules=(breaks(0),), seed=4))
 
@@ -242,14 +311,9 @@ def test_what_is_wrong_behind_a_guess_ends_the_reading_there(registry):
 
 def test_a_drafted_token_outside_the_vocabulary_is_an_error_of_its_request_alone():
     good, bad = opened(seed=1), opened([ROW, ROW], draft=(VOCAB,))
-    slots = read([good, bad])
+    slots = read_all([good, bad])
     assert isinstance(slots[bad.branch], IndexError)
     assert slots[good.branch] == slots_of(opened(seed=1))
-    assert isinstance(good.branch, Branch) and read([]) == {}
+    assert isinstance(good.branch, Branch) and read(logits_of(ROW[None]), []) == {}
 
 
-def test_rows_of_a_device_come_to_the_host():
-    rows = torch.tensor([[1.0, 2.0]])
-    assert host(rows).tolist() == [[1.0, 2.0]]
-    same = np.ones((1, 2))
-    assert host(same) is same

@@ -91,6 +91,7 @@ def test_without_memory_the_text_is_read_whole_whatever_the_budget(how):
         turn, rows = forward(runner, job, 3)
         assert (turn.start, turn.upto, turn.rows) == (0, 20, 1)
         assert rows == pytest.approx(logits(MODEL, range(20))[-1:].numpy(), abs=1e-10)
+        assert runner.held == {}  # nor do its keys outlive the forward
     assert job.usage.computed == 40
 
 

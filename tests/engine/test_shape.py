@@ -101,11 +101,12 @@ def rows_of(kind, count, size):
     return draw.normal(0, {"flat": 0.1, "normal": 2.0, "peaked": 9.0}[kind], (count, size))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ["flat", "normal", "peaked", "ties", "removed"])
-def test_a_small_head_gives_what_the_whole_row_gives(kind):
+def test_a_small_head_gives_what_the_whole_row_gives(kind, dtype):
     """1,000 rows in all: the same ids, log-probabilities within 1e-12."""
     size, count = 150, 200
-    rows, recipes = rows_of(kind, count, size), mixed_recipes(count)
+    rows, recipes = rows_of(kind, count, size).astype(dtype), mixed_recipes(count)
     whole = shape(rows, recipes, stateless(recipes), size)
     for top in (1, 8, 64):
         for one, other in zip(shape(rows, recipes, stateless(recipes), top), whole, strict=True):
@@ -124,15 +125,27 @@ def test_a_head_smaller_than_what_temperature_made_equal():
         assert sorted(shaped.ids.tolist()) == [2, 3, 4], top
 
 
-def test_rows_shaped_together_are_as_alone():
-    """64 recipes in one call: no row's kept tokens or values depend on its company."""
-    rows, recipes = rows_of("normal", 64, 200), mixed_recipes(64, seed=3)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_float32_rows_are_shaped_as_in_float64(dtype):
+    """By the kernels, and by numpy."""
+    rows, recipes = rows_of("normal", 200, 150).astype(np.float32), mixed_recipes(200, seed=5)
+    want = shape(rows.astype(np.float64), recipes, stateless(recipes), 150)
+    for one, other in zip(shape(rows.astype(dtype), recipes, stateless(recipes), 8), want,
+                          strict=True):
+        assert sorted(one.ids.tolist()) == sorted(other.ids.tolist())
+        assert log_probabilities(one, 150)[one.ids] == pytest.approx(
+            log_probabilities(other, 150)[one.ids], abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_shaped_together_are_as_alone(dtype):
+    """64 recipes in one call: no row's kept tokens or values depend on its company, in any bit."""
+    rows, recipes = rows_of("normal", 64, 200).astype(dtype), mixed_recipes(64, seed=3)
     together = shape(rows, recipes, stateless(recipes), 16)
     for i, shaped in enumerate(together):
         [alone] = shape(rows[i:i + 1], [recipes[i]], stateless([recipes[i]]), 16)
-        assert sorted(alone.ids.tolist()) == sorted(shaped.ids.tolist())
-        assert log_probabilities(alone, 200)[alone.ids] == pytest.approx(
-            log_probabilities(shaped, 200)[alone.ids], abs=1e-12)
+        assert alone.ids.tolist() == shaped.ids.tolist()
+        assert alone.values.tolist() == shaped.values.tolist()
 
 
 def test_the_model_s_rows_are_left_as_they_were():

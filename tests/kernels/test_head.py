@@ -1,41 +1,36 @@
-"""A head says of a row what the whole row would say, or that it cannot."""
+"""A head says of a row what the whole row would say, or marks it short."""
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from unspool.kernels.head import BeyondHead, Head, log_sum_exp, top_ids
+from unspool.kernels.head import Head
+from unspool.kernels.logits import logits_of
+from unspool.kernels.plain import log_sum_exp
 
-LOGITS = st.sampled_from([-np.inf, -3.0, -1.0, 0.0, 0.5, 1.0, 1.0 + 2**-52, 4.0])
-ROWS = arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 12)), elements=LOGITS)
+LOGITS = st.sampled_from([-np.inf, -3.0, -1.0, 0.0, 0.5, 1.0, 4.0])
+FINE = st.sampled_from([-np.inf, -3.0, 0.0, 1.0, 1.0 + 2**-52, 4.0])
+SIZES = st.tuples(st.integers(1, 3), st.integers(1, 12))
+ROWS = st.one_of(arrays(np.float64, SIZES, elements=FINE),
+                 arrays(np.float32, SIZES, elements=LOGITS))
+
+
+def head_of(rows, size):
+    """Of all rows, in order."""
+    rows = np.asarray(rows)
+    return Head(logits_of(rows), range(len(rows)), size)
 
 
 def best_first(row):
     return sorted(range(len(row)), key=lambda i: (-row[i], i))
 
 
-@given(arrays(np.float64, st.integers(1, 20), elements=LOGITS), st.integers(1, 24))
-def test_top_ids_are_the_largest_and_ties_go_to_the_lowest(row, count):
-    assert top_ids(row, count).tolist() == best_first(row)[:count]
-
-
-def test_top_ids_of_a_long_row():
-    row = np.random.default_rng(0).integers(0, 50, 5000).astype(float)
-    for count in (1, 7, 512, 4999, 5000):
-        assert top_ids(row, count).tolist() == best_first(row)[:count]
-
-
-def test_log_sum_exp_neither_overflows_nor_makes_nan():
-    values = np.array([[1000.0, 1000.0], [-1000.0, -np.inf], [-np.inf, -np.inf]])
-    got = log_sum_exp(values)[:, 0]
-    assert got[0] == pytest.approx(1000 + np.log(2)) and got[1] == -1000 and got[2] == -np.inf
-
-
 @given(ROWS, st.integers(1, 12))
 def test_a_head_of_any_size_knows_the_row(rows, size):
-    head = Head(rows, size)
-    for r, row in enumerate(rows):
+    rows[:, 0] = 2.0  # something is left in every row
+    head = head_of(rows, size)
+    for r, row in enumerate(rows.astype(np.float64)):
         assert head.ids[r].tolist() == best_first(row)[:size]
         assert (head.values[r] == row[head.ids[r]]).all()
         assert head.maximum[r, 0] == row.max()
@@ -49,9 +44,9 @@ def test_a_head_of_any_size_knows_the_row(rows, size):
 
 @given(ROWS, st.integers(1, 12))
 def test_above_is_the_mass_of_the_likelier(rows, size):
-    rows[:, 0] = 2.0  # something is left in every row
-    head = Head(rows, size)
-    for r, row in enumerate(rows):
+    rows[:, 0] = 2.0
+    head = head_of(rows, size)
+    for r, row in enumerate(rows.astype(np.float64)):
         p = np.exp(row - log_sum_exp(row))
         want = [sum(p[j] for j in best_first(row)[:place]) for place in range(head.ids.shape[1])]
         assert head.above[r].tolist() == pytest.approx(want, abs=1e-12)
@@ -62,10 +57,10 @@ def test_above_is_the_mass_of_the_likelier(rows, size):
 def test_division_reaches_what_lies_beyond_the_head(rows, size, temperatures):
     """Also when the factors cancel, and for rows whose maximum is not 0."""
     rows[:, 0] = 2.0
-    head = Head(rows, size)
+    head = head_of(rows, size)
     for t in temperatures:
         head.divide(np.full((len(rows), 1), t))
-    want = rows / np.prod(temperatures)
+    want = rows.astype(np.float64) / np.prod(temperatures)
     for r in range(len(rows)):
         peak = head.full(r).max()
         assert head.full(r) - peak == pytest.approx(want[r] - want[r].max(), abs=1e-12)
@@ -74,60 +69,62 @@ def test_division_reaches_what_lies_beyond_the_head(rows, size, temperatures):
             log_sum_exp(want[r])[0] - want[r].max(), abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_rule_may_replace_the_values(kind):
+    """Then the sum is that of what it made of them, and of the rest as it was."""
+    head = head_of(np.array([[3.0, 1.0, 2.0, 0.0]], kind), 2)
+    head.values = head.values - 1
+    assert head.log_sum_exp[0, 0] == pytest.approx(np.log(np.exp([2.0, 1.0, 1.0, 0.0]).sum()))
+    with pytest.raises(ValueError, match="read-only"):
+        head_of(np.array([[3.0, 1.0]], kind), 2).values[0, 0] = 9
+
+
 def test_a_row_each_has_its_own_temperature():
-    rows = np.array([[1.0, 3.0, 2.0], [1.0, 3.0, 2.0]])
-    head = Head(rows, 2)
+    head = head_of([[1.0, 3.0, 2.0], [1.0, 3.0, 2.0]], 2)
     head.divide(np.array([[1.0], [0.5]]))
     assert head.all().tolist() == [[-2.0, 0.0, -1.0], [-4.0, 0.0, -2.0]]
 
 
 def test_a_tiny_temperature_overflows_to_a_cut_without_nan():
-    head = Head(np.array([[1.0, 3.0, 3.0, -np.inf]]), 4)
+    head = head_of([[1.0, 3.0, 3.0, -np.inf]], 4)
     head.divide(np.array([[1e-310]]))
     assert head.values.tolist() == [[0.0, 0.0, -np.inf, -np.inf]]
 
 
 def test_a_cut_within_the_head_makes_the_row_whole():
-    head = Head(np.array([[1.0, 5.0, 3.0, 2.0]]), 3)
+    head = head_of([[1.0, 5.0, 3.0, 2.0]], 3)
     head.cut_tail(head.rank >= 2)
     assert head.whole.all() and head.outside.tolist() == [[-np.inf]]
     assert head.full(0).tolist() == [-np.inf, 5.0, 3.0, -np.inf]
+    assert head.short.tolist() == [False]
 
 
-def test_a_cut_that_may_reach_further_changes_nothing():
-    head = Head(np.array([[1.0, 5.0, 3.0, 2.0], [0.0, 9.0, 1.0, 2.0]]), 3)
-    with pytest.raises(BeyondHead):
-        head.cut_tail(np.array([[False, True, True], [False, False, False]]))
-    assert head.full(0).tolist() == [1.0, 5.0, 3.0, 2.0]
-    assert head.full(1).tolist() == [0.0, 9.0, 1.0, 2.0]
+def test_a_cut_that_may_reach_further_marks_its_row_alone():
+    head = head_of([[1.0, 5.0, 3.0, 2.0], [0.0, 9.0, 1.0, 2.0]], 3)
+    head.cut_tail(np.array([[False, True, True], [False, False, False]]))
+    assert head.short.tolist() == [False, True]
+    assert head.full(0).tolist() == [-np.inf, 5.0, -np.inf, -np.inf]
+    head.cut_tail(head.rank >= 1)
+    assert head.short.tolist() == [False, True]
 
 
 def test_the_likeliest_token_is_never_cut():
-    head = Head(np.array([[1.0, 5.0]]), 2)
+    head = head_of([[1.0, 5.0]], 2)
     head.cut_tail(np.ones((1, 2), dtype=bool))
     assert head.full(0).tolist() == [-np.inf, 5.0]
 
 
-def test_a_widened_head_is_the_same_rows():
-    rows = np.random.default_rng(1).normal(size=(3, 9))
-    head = Head(rows, 4)
-    head.divide(np.array([[1.0], [0.5], [3.0]]))
-    wide = head.widened()
-    assert wide.ids.shape == (3, 9) and wide.whole.all()
-    assert wide.all() == pytest.approx(head.all(), abs=1e-15)
-    wide.divide(np.full((3, 1), 2.0))
-    assert wide.all() == pytest.approx(head.all() / 2, abs=1e-15)
-
-
-def test_widening_keeps_the_order_of_tokens_that_became_equal():
-    head = Head(np.array([[1.0, 2.0, 3.0, 4.0]]), 2)
-    for _ in range(2):
-        head.divide(np.array([[1e300]]))
-    assert head.all().tolist() == [[0.0] * 4]
-    assert head.widened().ids.tolist() == [[3, 2, 1, 0]]
+def test_a_head_may_be_of_some_rows_in_any_order():
+    rows = np.random.default_rng(1).normal(size=(4, 9))
+    head, every = Head(logits_of(rows), [3, 1], 4), head_of(rows, 4)
+    assert (head.ids == every.ids[[3, 1]]).all() and (head.all() == rows[[3, 1]]).all()
+    for one in (head, every):
+        one.divide(np.full((len(one.ids), 1), 0.5))
+    assert (head.log_sum_exp == every.log_sum_exp[[3, 1]]).all()
+    assert (head.outside == every.outside[[3, 1]]).all()
 
 
 def test_a_row_in_which_nothing_is_left_stays_empty():
-    head = Head(np.full((1, 4), -np.inf), 2)
+    head = head_of(np.full((1, 4), -np.inf), 2)
     head.divide(np.array([[0.5]]))
     assert not np.isfinite(head.values).any() and not np.isfinite(head.full(0)).any()

@@ -72,7 +72,7 @@ def make():
     def build(model, words=None, *, memory="dense", context=None, ends=(), defaults=None) -> LLM:
         facts = Facts("tiny", model.numerics, model.vocab, context or model.context, words,
                       frozenset(ends), defaults or {}, model.notes)
-        made.append(LLM(model, facts, MEMORIES[memory]()))
+        made.append(LLM(model, facts, MEMORIES[memory](model.context)))
         return made[-1]
 
     yield build

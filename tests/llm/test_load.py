@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 import unspool
 from unspool.core.errors import FormatError, ModelError, ParameterError, TemplateError, UnspoolError
 from unspool.files import store
+from unspool.memories import MEMORIES
 
 ENDS = {"eos_token_id": [4, 5]}
 
@@ -36,7 +37,8 @@ def test_a_checkpoint_by_its_path(folder, monkeypatch, form):
     with unspool.load(given) as lm:
         assert lm.generate("a", max_new_tokens=3).text == "bcd"
         assert lm.name == ("model.safetensors" if form == "file" else "letters")
-        assert (lm.numerics, lm.context, lm.facts.vocab) == ("reference", 512, 12)
+        assert lm.numerics == ("default" if lm.device == "cpu" else "reference")
+        assert (lm.context, lm.facts.vocab) == (512, 12)
         assert lm.device in ("cpu", "cuda", "mps")
 
 
@@ -98,18 +100,45 @@ def test_a_tokenizer_smaller_than_the_head_bounds_the_vocabulary(folder, kit):
 def test_memories(folder):
     place = folder()
     texts = []
-    for memory in ("dense", "none"):
+    for memory in MEMORIES:
         with unspool.load(place, memory=memory) as lm:
             output = lm.generate("abc", max_new_tokens=4)
             texts.append(output.text)
-            assert output.usage.computed == (6 if memory == "dense" else 3 + 4 + 5 + 6)
-    assert texts == ["defg"] * 2
+            assert output.usage.computed == (3 + 4 + 5 + 6 if memory == "none" else 6)
+            known = lm.worker.loop.engine.runner.memory
+            assert getattr(known, "reserve", 0) == (lm.context if memory == "full" else 0)
+    assert texts == ["defg"] * 3
 
 
-def test_number_types(folder):
-    for dtype in (None, "float32", "float64", torch.float64):
-        with unspool.load(folder(), dtype=dtype) as lm:
+def test_number_types_are_of_the_reference(folder):
+    for dtype in ("float32", "float64", torch.float64):
+        with unspool.load(folder(), device="cpu", dtype=dtype) as lm:
+            assert lm.numerics == "reference"
             assert lm.generate("a", max_new_tokens=2).text == "bc"
+
+
+@pytest.mark.parametrize("numerics", [None, "default", "fast", "reference"])
+def test_numerics(folder, numerics):
+    with unspool.load(folder(), device="cpu", numerics=numerics) as lm:
+        output = lm.generate("a", max_new_tokens=3)
+        assert output.numerics == lm.numerics == (numerics or "default")
+        assert output.text == "bcd"
+
+
+@pytest.mark.parametrize(
+    ("choice", "noted"),
+    [
+        ({"threads": 1}, None),
+        ({"kv": "f32"}, None),
+        ({"kv": "bf16"}, "kept as bf16"),
+        ({"kv": "int8"}, "kept as int8"),
+        ({"quantize": "int8"}, "matrices keep their floats"),  # they are too narrow
+    ],
+)
+def test_the_choices_of_the_compiled_way(folder, choice, noted):
+    with unspool.load(folder(), device="cpu", **choice) as lm:
+        assert lm.generate("a", max_new_tokens=3).text == "bcd"
+        assert [noted in note for note in lm.notes] == [True] * (noted is not None)
 
 
 def test_the_default_by_every_name(smol):
@@ -182,7 +211,7 @@ def resident() -> float:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size is read there")
 def test_closing_gives_the_memory_back(smol):
     before = resident()  # with the imports, and `smol`
-    lm = unspool.load()
+    lm = unspool.load(numerics="reference")
     lm.generate("The color of sky is", max_new_tokens=2)
     assert resident() - before > 400  # 538 MB of weights
     lm.close()
@@ -300,9 +329,16 @@ def test_a_name_that_is_refused(args, kind, said):
     [
         ({"memory": "paged"}, "memory"),
         ({"memory": None}, "memory"),
-        ({"numerics": "default"}, "numerics"),
-        ({"numerics": "fast"}, "numerics"),
+        ({"numerics": "exact"}, "numerics"),
         ({"dtype": "float16"}, "dtype"),
+        ({"dtype": "float32", "numerics": "default"}, "dtype"),
+        ({"dtype": "float64", "numerics": "fast"}, "dtype"),
+        ({"threads": 0}, "threads"),
+        ({"threads": 2, "numerics": "reference"}, "threads"),
+        ({"kv": "f16"}, "kv"),
+        ({"kv": "bf16", "dtype": "float32"}, "kv"),
+        ({"quantize": "int4"}, "quantize"),
+        ({"quantize": "int8", "numerics": "reference"}, "quantize"),
         ({"device": "abacus"}, "device"),
         ({"tokenizer": 7}, "tokenizer"),
         ({"tokenizer": ["a"]}, "tokenizer"),

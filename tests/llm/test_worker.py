@@ -25,7 +25,7 @@ def build(scheduler=None):
     """CY(12) on ids, closed by nobody."""
     model = zoo.markov(zoo.cycle(12))
     facts = Facts("tiny", "reference", 12, 512)
-    return LLM(model, facts, MEMORIES["dense"](), scheduler)
+    return LLM(model, facts, MEMORIES["dense"](model.context), scheduler)
 
 
 def engine_threads():
@@ -189,7 +189,7 @@ from unspool.memories import MEMORIES
 
 def build():
     model = zoo.markov(zoo.cycle(12))
-    return LLM(model, Facts("tiny", "reference", 12, 512), MEMORIES["dense"]())
+    return LLM(model, Facts("tiny", "reference", 12, 512), MEMORIES["dense"](model.context))
 
 lm = build()
 {what}

@@ -3,6 +3,8 @@
 import pytest
 import torch
 from models_zoo import (
+    FEATURES,
+    WIDE,
     Held,
     greedy,
     hf_logits,
@@ -18,67 +20,7 @@ from models_zoo import (
 
 from unspool.core.prefix import prefix
 from unspool.core.sockets import Reader, Span
-from unspool.memories.dense import Dense
-from unspool.memories.none import Nothing
-
-LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 10_000.0,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 16,
-}
-YARN = {
-    "rope_type": "yarn",
-    "rope_theta": 10_000.0,
-    "factor": 4.0,
-    "original_max_position_embeddings": 64,
-}
-FEATURES = {
-    "llama, GQA": ("llama", {}),
-    "llama, MHA": ("llama", {"num_key_value_heads": 4}),
-    "llama, MQA": ("llama", {"num_key_value_heads": 1}),
-    "llama, tied": ("llama", {"tie_word_embeddings": True}),
-    "llama, biases": ("llama", {"attention_bias": True, "mlp_bias": True}),
-    "llama, head size": ("llama", {"head_dim": 12}),
-    "llama, eps": ("llama", {"rms_norm_eps": 0.1}),
-    "theta": ("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}),
-    "linear": (
-        "llama",
-        {"rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 1e4}},
-    ),
-    "llama3": ("llama", {"rope_parameters": LLAMA3}),
-    "yarn": ("llama", {"rope_parameters": YARN}),
-    "yarn, attention factor": ("llama", {"rope_parameters": {**YARN, "attention_factor": 1.7}}),
-    "yarn, mscale": (
-        "llama",
-        {"rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.2, "beta_fast": 16}},
-    ),
-    "yarn, no rounding": ("llama", {"rope_parameters": {**YARN, "truncate": False}}),
-    "mistral, window": ("mistral", {"sliding_window": 8}),
-    "mistral, none": ("mistral", {"sliding_window": None}),
-    "qwen2": ("qwen2", {}),
-    "qwen2, window from layer 1": (
-        "qwen2",
-        {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
-    ),
-    "qwen2, layer types": (
-        "qwen2",
-        {
-            "use_sliding_window": True,
-            "sliding_window": 8,
-            "layer_types": ["sliding_attention", "full_attention"],
-        },
-    ),
-    "qwen2, window off": ("qwen2", {"use_sliding_window": False, "sliding_window": 8}),
-    "qwen3": ("qwen3", {"head_dim": 16, "rms_norm_eps": 1e-3}),
-    "qwen3, biases, tied": (
-        "qwen3",
-        {"head_dim": 8, "attention_bias": True, "tie_word_embeddings": True},
-    ),
-}
-
+from unspool.memories import MEMORIES
 
 @pytest.fixture(params=FEATURES, scope="module")
 def pair(request):
@@ -102,14 +44,6 @@ def test_a_packed_ragged_batch_gives_each_row_its_own_logits(pair):
     spans = [span(ids, rows=min(2, len(ids))) for ids in rows]
     got = torch.from_numpy(ours.score(spans).rows())
     torch.testing.assert_close(got, want, rtol=0, atol=1e-4)
-
-
-WIDE = {
-    "llama": {},
-    "mistral": {"sliding_window": 8},
-    "qwen2": {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
-    "qwen3": {"head_dim": 16, "attention_bias": True},
-}
 
 
 @pytest.mark.parametrize("family", WIDE)
@@ -156,20 +90,21 @@ def test_later_tokens_change_no_earlier_logits():
         assert (got[t] - base[t]).abs().max() > 1e-6
 
 
-@pytest.mark.parametrize("memory", [Dense, Nothing])
-def test_b14_forked_texts_read_their_own_keys(memory):
+@pytest.mark.parametrize("name", MEMORIES)
+def test_b14_forked_texts_read_their_own_keys(name):
     """Four texts from one prefix, taken on in another order, against each text read afresh."""
     for model in (tiny(), tiny("mistral", sliding_window=8)):
-        store, reader = memory(), Reader(model.fingerprint, model.numerics)
+        memory = MEMORIES[name](model.context)
+        reader = Reader(model.fingerprint, model.numerics)
         head = rand_ids(8, 11)[0]
         texts = [prefix(head + tail) for tail in ([3], [5], [9], [3, 3], [3, 5], [5, 9, 2])]
         for text in [*texts, *(texts[i] for i in (2, 0, 0, 5))]:
-            lease = store.known(reader, text)
+            lease = memory.known(reader, text)
             start = lease.length
             row = model.score([Span(lease, text.last(text.length - start), start, 1)]).rows()[0]
             want = logits(model, text.tokens())[-1]
             torch.testing.assert_close(torch.from_numpy(row), want, rtol=0, atol=1e-10)
-            store.settle(lease, text)
+            memory.settle(lease, text)
 
 
 def test_b01_rows_of_unequal_length_go_on_as_alone():
@@ -219,20 +154,25 @@ def test_b05_a_query_feels_exactly_its_eight_keys():
         assert felt == list(range(query - 7, query + 1))
 
 
-def test_b07_room_for_more_text_changes_nothing():
+@pytest.mark.parametrize("name", ["dense", "full"])
+def test_b07_room_for_more_text_changes_nothing(name):
     """A memory with far more room than the text needs gives the same row as one without any."""
     model, text = tiny(), prefix(rand_ids(1, 13)[0])
-    store, reader = Dense(), Reader(model.fingerprint, model.numerics)
+    memory, reader = MEMORIES[name](model.context), Reader(model.fingerprint, model.numerics)
     for length in range(1, 14):
         part = text.at(length)
-        lease = store.known(reader, part)
+        lease = memory.known(reader, part)
         row = model.score([Span(lease, [part.token], lease.length, 1)]).rows()[0]
         assert lease.length == length - 1
-        assert lease.keys[0].shape[0] > length
+        spare = [lease.store.keys[0][length:], lease.store.values[0][length:]]
+        assert len(spare[0]) and len(spare[1])
+        with torch.inference_mode():
+            for room in spare:
+                room.fill_(torch.nan)
         torch.testing.assert_close(
             torch.from_numpy(row), logits(model, part.tokens())[-1], rtol=0, atol=1e-10
         )
-        store.settle(lease, part)
+        memory.settle(lease, part)
 
 
 def test_b08_one_token_beside_a_long_text():

@@ -1,6 +1,7 @@
 """Loading: from folders, files and GGUF, natively or through transformers, or an error by name."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -20,12 +21,15 @@ from safetensors.torch import load_file, save_file
 
 from unspool.core.errors import FormatError, ModelError, ParameterError
 from unspool.files.folder import inspect
+from unspool.files.gguf import read_gguf
+from unspool.models import load
 from unspool.models.decoder import Decoder
-from unspool.models.load import load_model, pick_device
+from unspool.models.load import another_device, choose, load_model, pick_device
+from unspool.models.options import Options
 from unspool.models.weights import gguf_name
 
 IDS = rand_ids(3, 30)[0]
-ON_CPU = {"device": "cpu"}
+REFERENCE = {"device": "cpu", "numerics": "reference"}
 
 
 def same(model, want):
@@ -38,7 +42,7 @@ def same(model, want):
 def test_a_saved_checkpoint_loads_natively(family, tmp_path):
     theirs = hf_tiny(family)
     for source in (save(theirs, tmp_path), str(tmp_path), inspect(tmp_path)):
-        model = load_model(source, **ON_CPU)
+        model = load_model(source, **REFERENCE)
         assert isinstance(model, Decoder)
         assert (model.vocab, model.context, model.remembers) == (64, 256, True)
         assert (model.numerics, model.device, model.notes) == ("reference", "cpu", ())
@@ -50,10 +54,10 @@ def test_a_single_weights_file_and_a_sharded_folder(tmp_path):
     want = hf_logits(theirs, IDS)
     save(theirs, tmp_path / "one")
     (tmp_path / "one" / "model.safetensors").rename(tmp_path / "one" / "other.safetensors")
-    same(load_model(tmp_path / "one" / "other.safetensors", **ON_CPU), want)
+    same(load_model(tmp_path / "one" / "other.safetensors", **REFERENCE), want)
     theirs.save_pretrained(tmp_path / "many", max_shard_size="20KB")
     assert len(list((tmp_path / "many").glob("*.safetensors"))) > 1
-    same(load_model(tmp_path / "many", **ON_CPU), want)
+    same(load_model(tmp_path / "many", **REFERENCE), want)
 
 
 def test_half_precision_weights_are_read_in_float32(tmp_path):
@@ -61,7 +65,7 @@ def test_half_precision_weights_are_read_in_float32(tmp_path):
 
     save(hf_tiny().to(torch.bfloat16), tmp_path)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
-    model = load_model(tmp_path, **ON_CPU)
+    model = load_model(tmp_path, **REFERENCE)
     assert model.embedding.dtype == torch.float32
     same(model, hf_logits(theirs, IDS))
 
@@ -69,18 +73,18 @@ def test_half_precision_weights_are_read_in_float32(tmp_path):
 def test_float64_on_request(tmp_path):
     theirs = hf_tiny()
     save(theirs, tmp_path)
-    model = load_model(tmp_path, dtype="float64", **ON_CPU)
+    model = load_model(tmp_path, dtype="float64", **REFERENCE)
     assert logits(model, IDS).dtype == torch.float64
     same(model, hf_logits(theirs, IDS))
     weights = {k: v.double() + 1e-12 for k, v in load_file(tmp_path / "model.safetensors").items()}
     save_file(weights, tmp_path / "model.safetensors")
-    stored = load_model(tmp_path, dtype="float64", **ON_CPU)
+    stored = load_model(tmp_path, dtype="float64", **REFERENCE)
     assert torch.equal(stored.norm, weights["model.norm.weight"])
 
 
 def test_a_markov_checkpoint_gives_its_table(tmp_path):
     table = cycle(12, second=2.0)
-    model = load_model(save(hf_markov(table), tmp_path), **ON_CPU)
+    model = load_model(save(hf_markov(table), tmp_path), **REFERENCE)
     torch.testing.assert_close(logits(model, list(range(12))), table, rtol=0, atol=1e-5)
 
 
@@ -91,27 +95,27 @@ def test_a_head_tied_by_the_config_but_stored_with_other_numbers_is_used_as_stor
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": True}))
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
-    same(load_model(tmp_path, **ON_CPU), hf_logits(theirs, IDS))
+    same(load_model(tmp_path, **REFERENCE), hf_logits(theirs, IDS))
 
 
 def test_the_fingerprint_is_the_weights_and_the_config(tmp_path):
-    first = load_model(save(hf_tiny(), tmp_path / "a"), **ON_CPU)
-    again = load_model(save(hf_tiny(), tmp_path / "b"), **ON_CPU)
-    other = load_model(save(hf_tiny(seed=1), tmp_path / "c"), **ON_CPU)
+    first = load_model(save(hf_tiny(), tmp_path / "a"), **REFERENCE)
+    again = load_model(save(hf_tiny(), tmp_path / "b"), **REFERENCE)
+    other = load_model(save(hf_tiny(seed=1), tmp_path / "c"), **REFERENCE)
     assert first.fingerprint == again.fingerprint != other.fingerprint
 
 
 # --------------------------------------------------------------------------- the other families
 def test_a_family_that_we_lack_runs_through_transformers(tmp_path):
     theirs = hf_gpt2()
-    model = load_model(save(theirs, tmp_path), **ON_CPU)
+    model = load_model(save(theirs, tmp_path), **REFERENCE)
     assert model.remembers and any("model_type 'gpt2'" in note for note in model.notes)
     same(model, hf_logits(theirs, IDS))
 
 
 def test_a_feature_that_we_lack_runs_through_transformers(tmp_path):
     theirs = hf_tiny(hidden_act="gelu")
-    model = load_model(save(theirs, tmp_path), **ON_CPU)
+    model = load_model(save(theirs, tmp_path), **REFERENCE)
     assert any("hidden_act 'gelu'" in note for note in model.notes)
     same(model, hf_logits(theirs, IDS))
 
@@ -122,6 +126,7 @@ def change(folder, **keys):
 
 
 # ------------------------------------------------------------------------------------- refusals
+@pytest.mark.parametrize("numerics", [None, "reference"])
 @pytest.mark.parametrize(
     "keys, named",
     [
@@ -136,11 +141,11 @@ def change(folder, **keys):
         ({"num_hidden_layers": 3, "hidden_act": "gelu"}, "weights are missing"),
     ],
 )
-def test_what_cannot_be_run_right_is_refused_by_name(keys, named, tmp_path):
+def test_what_cannot_be_run_right_is_refused_by_name(keys, named, numerics, tmp_path):
     save(hf_tiny(), tmp_path)
     change(tmp_path, **keys)
     with pytest.raises(ModelError, match=named):
-        load_model(tmp_path, **ON_CPU)
+        load_model(tmp_path, device="cpu", numerics=numerics)
 
 
 def test_code_beside_a_model_is_never_run(tmp_path):
@@ -150,21 +155,24 @@ def test_code_beside_a_model_is_never_run(tmp_path):
     for keys in ({}, {"model_type": "custom"}, {"hidden_act": "gelu"}):
         change(tmp_path, auto_map={"AutoConfig": "code.C", "AutoModel": "code.M"}, **keys)
         with pytest.raises(ModelError, match="auto_map"):
-            load_model(tmp_path, **ON_CPU)
+            load_model(tmp_path, **REFERENCE)
     assert not marker.exists()
 
 
 def test_a_name_that_is_nowhere_is_not_fetched():
     with pytest.raises(ModelError, match="nothing is downloaded unasked"):
-        load_model("somebody/no-such-model", **ON_CPU)
+        load_model("somebody/no-such-model", **REFERENCE)
     with pytest.raises(ModelError, match="no-such-folder"):
-        load_model("./no-such-folder", **ON_CPU)
+        load_model("./no-such-folder", **REFERENCE)
 
 
 @pytest.mark.parametrize(
     "asked, named",
     [
-        ({"numerics": "fast"}, "numerics = 'fast' is not in this version"),
+        ({"numerics": "exact"}, "numerics = 'exact': there are default, fast, reference"),
+        ({"numerics": []}, r"numerics = \[\]: there are default, fast, reference"),
+        ({"dtype": "float32", "numerics": "fast"}, "dtype = 'float32' with numerics = 'fast'"),
+        ({"dtype": torch.float64, "numerics": "default"}, "with numerics = 'default'"),
         ({"dtype": "bfloat16"}, "dtype = 'bfloat16'"),
         ({"dtype": torch.float16}, "dtype = 'float16'"),
         ({"device": "nowhere"}, "device = 'nowhere'"),
@@ -176,11 +184,95 @@ def test_what_this_version_lacks_is_refused_by_name(asked, named, tmp_path):
     assert raised.value.name == next(iter(asked))
 
 
-def test_the_device_is_the_best_there_is():
-    best = pick_device(None)
-    assert best == pick_device("auto")
-    if not torch.cuda.is_available() and not torch.backends.mps.is_available():
-        assert best == "cpu"
+# ------------------------------------------------------------------------- what runs it, and where
+CHOICES = [
+    # device, dtype, numerics -> what runs it, its numerics
+    ("cpu", None, None, "native", "default"),
+    ("cpu", "float32", None, "torch", "reference"),
+    ("cpu", "float64", None, "torch", "reference"),
+    ("cuda", None, None, "torch", "reference"),
+    ("mps", "float32", None, "torch", "reference"),
+    ("cpu", None, "default", "native", "default"),
+    ("cpu:0", None, "default", "native", "default"),
+    ("cuda:1", None, "default", "torch", "default"),
+    ("mps", None, "default", "torch", "default"),
+    ("cpu", None, "fast", "native", "fast"),
+    ("cpu", None, "reference", "torch", "reference"),
+    ("cpu", "float64", "reference", "torch", "reference"),
+    ("cuda", "float32", "reference", "torch", "reference"),
+]
+
+
+@pytest.mark.parametrize("device, dtype, numerics, way, named", CHOICES)
+def test_what_runs_a_model_of_our_own_families(device, dtype, numerics, way, named):
+    assert choose(device, dtype, numerics) == (way, named)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps"])
+def test_fast_is_refused_on_another_device(device):
+    with pytest.raises(ParameterError, match=f"numerics = 'fast'.*device '{device}'") as raised:
+        choose(device, None, "fast")
+    assert raised.value.name == "numerics"
+
+
+def test_the_compiled_way_reads_what_the_reference_reads(tmp_path):
+    for source in (
+        save(hf_tiny(), tmp_path / "folder"),
+        write_gguf(tmp_path / "model.gguf", hf_tiny(), "llama"),
+    ):
+        want = logits(load_model(source, **REFERENCE), IDS)
+        for asked in ({}, {"numerics": "default", "options": Options(threads=1)}):
+            model = load_model(source, device="cpu", **asked)
+            assert (model.numerics, model.device) == ("default", "cpu")
+            torch.testing.assert_close(logits(model, IDS), want, rtol=0, atol=1e-2)
+        assert load_model(source, device="cpu", numerics="fast").numerics == "fast"
+
+
+@pytest.mark.parametrize("numerics", [None, "default", "fast", "reference"])
+def test_what_only_transformers_runs_is_reference_and_says_so(numerics, tmp_path):
+    for source in (hf_gpt2(), save(hf_gpt2(), tmp_path)):
+        model = load_model(source, device="cpu", numerics=numerics)
+        assert model.numerics == "reference"
+        assert any("runs through transformers, in numerics 'reference'" in n for n in model.notes)
+        asked = any(f"numerics {numerics!r} are not to be had" in note for note in model.notes)
+        assert asked == (numerics in ("default", "fast"))
+
+
+@pytest.mark.parametrize("options", [{"threads": 2}, {"kv": "bf16"}, {"quantize": "int8"}])
+def test_the_compiled_way_s_options_are_refused_on_the_others(options, tmp_path):
+    (name, value), made = *options.items(), Options(**options)
+    said = rf"{name}={value!r}: .*"
+    for source, asked, why in (
+        (hf_gpt2(), {}, "runs through transformers"),
+        (save(hf_gpt2(), tmp_path / "g"), {"device": "cpu"}, "runs through transformers"),
+        (save(hf_tiny(), tmp_path / "t"), REFERENCE, "numerics 'reference' on cpu runs in torch"),
+    ):
+        with pytest.raises(ParameterError, match=said + why) as raised:
+            load_model(source, options=made, **asked)
+        assert raised.value.name == name
+
+
+def test_the_device_is_the_best_there_is(monkeypatch):
+    best = "mps" if torch.backends.mps.is_available() else "cpu"
+    best = "cuda" if torch.cuda.is_available() else best
+    assert pick_device(None) == pick_device("auto") == best
+    monkeypatch.setattr(load, "another_device", lambda: True)
+    assert pick_device(None) == best
+
+
+def test_a_driver_s_files_are_a_reason_to_ask_torch(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(load, "DRIVERS", (str(tmp_path / "nvidia*"),))
+    assert not another_device()
+    (tmp_path / "nvidia0").touch()
+    assert another_device()
+    for absent in (lambda name: None, blocked):
+        monkeypatch.setattr(load.importlib.util, "find_spec", absent)
+        assert not another_device()
+
+
+def blocked(name):
+    raise ImportError(f"{name} is hidden")
 
 
 # ----------------------------------------------------------------------------------------- gguf
@@ -220,6 +312,21 @@ def write_gguf(path, model, arch, *, extra=(), drop=(), factors=None):
     return path
 
 
+def test_weights_at_the_oddest_places_that_a_file_may_have(tmp_path):
+    """Eight bytes from where vectors would like them: the compiled path gives the same bits."""
+    rows, places = [], []
+    for align in (8, 64):
+        path = tmp_path / f"{align}.gguf"
+        write_gguf(path, hf_tiny("llama", vocab_size=61), "llama",
+                   extra=[("add_custom_alignment", align)])
+        places.append({t.raw.ctypes.data % 32 for t in read_gguf(path).tensors.values()})
+        model = load_model(path, device="cpu", numerics="default")
+        rows.append(model.score([span([3, 60, 7, 7, 2])]).rows().copy())
+        model.close()
+    assert any(places[0]) and not any(places[1])
+    assert np.array_equal(*(r.view(np.int32) for r in rows)) and np.isfinite(rows[0]).all()
+
+
 @pytest.mark.parametrize(
     "arch, family, features",
     [
@@ -236,7 +343,7 @@ def test_a_gguf_file_gives_the_logits_of_the_model_it_was_made_from(
     theirs = hf_tiny(family, **features)
     path = write_gguf(tmp_path / "model.gguf", theirs, arch)
     for source in (path, tmp_path):
-        model = load_model(source, **ON_CPU)
+        model = load_model(source, **REFERENCE)
         assert isinstance(model, Decoder) and model.config.family == family
         same(model, hf_logits(theirs, IDS))
 
@@ -244,14 +351,14 @@ def test_a_gguf_file_gives_the_logits_of_the_model_it_was_made_from(
 def test_a_gguf_file_of_mistral_keeps_its_window(tmp_path):
     theirs = hf_tiny("mistral", sliding_window=8)
     extra = [("add_sliding_window", 8)]
-    model = load_model(write_gguf(tmp_path / "m.gguf", theirs, "llama", extra=extra), **ON_CPU)
+    model = load_model(write_gguf(tmp_path / "m.gguf", theirs, "llama", extra=extra), **REFERENCE)
     same(model, hf_logits(theirs, IDS))
 
 
 def test_a_gguf_file_without_an_output_has_a_tied_head(tmp_path):
     theirs = hf_tiny(tie_word_embeddings=True)
     path = write_gguf(tmp_path / "m.gguf", theirs, "llama", drop=["output.weight"])
-    model = load_model(path, **ON_CPU)
+    model = load_model(path, **REFERENCE)
     assert model.config.tied
     same(model, hf_logits(theirs, IDS))
 
@@ -270,20 +377,20 @@ def test_rotary_factors_in_a_gguf_file(tmp_path):
     plain = 10_000.0 ** (-torch.arange(0, 8, 2) / 8)
     factors = (plain / theirs.model.rotary_emb.inv_freq).tolist()
     assert min(factors) == pytest.approx(1) and max(factors) > 7
-    model = load_model(write_gguf(tmp_path / "m.gguf", theirs, "llama", factors=factors), **ON_CPU)
-    same(model, hf_logits(theirs, IDS))
+    path = write_gguf(tmp_path / "m.gguf", theirs, "llama", factors=factors)
+    same(load_model(path, **REFERENCE), hf_logits(theirs, IDS))
 
 
 def test_what_a_gguf_file_lacks_is_named(tmp_path):
     path = tmp_path / "m.gguf"
     with pytest.raises(ModelError, match=r"lack blk\.1\.ffn_up\.weight"):
-        load_model(write_gguf(path, hf_tiny(), "llama", drop=["blk.1.ffn_up.weight"]), **ON_CPU)
+        load_model(write_gguf(path, hf_tiny(), "llama", drop=["blk.1.ffn_up.weight"]), **REFERENCE)
     with pytest.raises(ModelError, match=r"no token_embd\.weight"):
-        load_model(write_gguf(path, hf_tiny(), "llama", drop=["token_embd.weight"]), **ON_CPU)
+        load_model(write_gguf(path, hf_tiny(), "llama", drop=["token_embd.weight"]), **REFERENCE)
     with pytest.raises(FormatError, match="5 rotary factors for 4 pairs"):
-        load_model(write_gguf(path, hf_tiny(), "llama", factors=[1] * 5), **ON_CPU)
+        load_model(write_gguf(path, hf_tiny(), "llama", factors=[1] * 5), **REFERENCE)
     with pytest.raises(ModelError, match="'gemma' is not read"):
-        load_model(write_gguf(path, hf_tiny(), "gemma"), **ON_CPU)
+        load_model(write_gguf(path, hf_tiny(), "gemma"), **REFERENCE)
 
 
 # ---------------------------------------------------------------------------- the default model
@@ -308,7 +415,7 @@ def smollm2():
     path = {known.name: path for known, path in models()}["smollm2"]
     if path is None:
         pytest.skip("the default weights are not on this machine")
-    model = load_model(path, **ON_CPU)
+    model = load_model(path, **REFERENCE)
     yield model
     model.close()
 
@@ -373,7 +480,7 @@ def test_a_damaged_config_is_an_error_by_name_whoever_reads_it(tmp_path, damage)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **damage}))
     with pytest.raises(ModelError):
-        load_model(tmp_path, **ON_CPU)
+        load_model(tmp_path, **REFERENCE)
 
 
 @pytest.mark.parametrize("device", ["meta", "x", []])
@@ -384,4 +491,4 @@ def test_a_device_that_cannot_compute_is_refused(device):
 
 def test_a_home_that_is_not_there(tmp_path):
     with pytest.raises(ModelError, match=r"no such file|neither a path"):
-        load_model("~nobody-of-this-name/x", **ON_CPU)
+        load_model("~nobody-of-this-name/x", **REFERENCE)

@@ -6,7 +6,7 @@ from models_zoo import SHAPE, hf_tiny
 
 from unspool.core.errors import ModelError
 from unspool.models.load import configure
-from unspool.models.weights import expected, gguf_name, take, unpermute
+from unspool.models.weights import expected, gguf_name, row_order, take, unpermute
 
 
 class Array:
@@ -103,3 +103,20 @@ def test_rows_come_back_from_the_order_of_pairs():
     values = rows.copy()
     unpermute("model.layers.0.self_attn.v_proj.weight", values, CONFIG)
     assert (values == rows).all()
+
+
+def test_packed_rows_come_back_by_the_same_order():
+    """The order as an index: for rows that are not decoded."""
+    stored_rows = np.arange(32).reshape(4, 2, 4).swapaxes(1, 2).reshape(32)
+    for part, heads in (("q", 4), ("k", 2)):
+        name = f"model.layers.0.self_attn.{part}_proj.weight"
+        order = row_order(name, CONFIG)
+        assert len(order) == heads * CONFIG.size
+        assert (stored_rows[: len(order)][order] == np.arange(len(order))).all()
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "qwen3"])
+def test_only_q_and_k_of_the_llama_architecture_are_stored_in_another_order(family):
+    config = configure({"model_type": family, **SHAPE})
+    moved = {n.split(".")[-2] for n in expected(config) if row_order(n, config) is not None}
+    assert moved == ({"q_proj", "k_proj"} if family in ("llama", "mistral") else set())

@@ -24,10 +24,11 @@ VERBS = {
     "next": "Show the likeliest next tokens as bars.",
     "score": "Say how probable a text is.",
     "explain": "Show every parameter in effect and where it comes from.",
+    "bench": "Measure speed, loading and caches, beside other engines.",
     "models": "List models, fetch one.",
     "env": "Show versions, devices and folders.",
 }
-LATER = ("step", "compare", "tree", "batch", "serve", "studio", "bench", "verify", "plan", "store",
+LATER = ("step", "compare", "tree", "batch", "serve", "studio", "verify", "plan", "store",
          "train", "replay", "export", "translate", "transcribe")  # fmt: skip
 CODES = ((ParameterError, 2), (PromptError, 2), (ModelError, 4), (TemplateError, 4))
 OUT_OF_MEMORY = ("can't allocate memory", "out of memory")

@@ -15,6 +15,8 @@ from unspool.show.progress import Progress
 
 PACKAGES = (
     "numpy",
+    "numba",
+    "llvmlite",
     "tokenizers",
     "torch",
     "transformers",
@@ -27,10 +29,16 @@ VARIABLES = (
     "HF_HOME",
     "HF_HUB_OFFLINE",
     "NO_COLOR",
+    "NUMBA_CACHE_DIR",
+    "NUMBA_CPU_FEATURES",
+    "NUMBA_CPU_NAME",
+    "NUMBA_DISABLE_JIT",
     "OMP_NUM_THREADS",
     "OPENBLAS_CORETYPE",
     "UNSPOOL_CACHE",
 )
+FEATURES = {"avx", "avx2", "avx512bw", "avx512f", "avx512vnni", "avxvnni", "dotprod", "f16c", "fma",
+            "fullfp16", "i8mm", "neon", "sve"}  # fmt: skip
 
 
 @click.command("env")
@@ -51,7 +59,8 @@ def command(as_json: bool) -> None:
 
 def gather() -> dict[str, object]:
     """What a fault may depend on; None where a package or a device is missing."""
-    from unspool.files.store import cache_folder, models
+    from unspool.core.folders import cache_folder
+    from unspool.files.store import models
 
     return {
         "unspool": unspool.__version__,
@@ -59,6 +68,7 @@ def gather() -> dict[str, object]:
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
         "packages": {name: _version(name) for name in PACKAGES},
+        "compiled for": _compiled_for(),
         "devices": _devices(),
         "cache": str(cache_folder()),
         "models": {known.name: str(path) if path else None for known, path in models()},
@@ -73,12 +83,32 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _compiled_for() -> dict[str, str | None]:
+    """The processor that kernels are compiled for, and those of its features that speed them up.
+
+    As Numba sees them, which may be told otherwise by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES.
+    """
+    try:
+        from llvmlite.binding import get_host_cpu_name
+        from numba import config
+
+        from unspool.kernels.cpu import features
+    except (ImportError, OSError) as error:
+        return {"cpu": f"cannot be told ({error})"}
+    return {
+        "cpu": config.CPU_NAME or get_host_cpu_name(),
+        "features": " ".join(sorted(features() & FEATURES)) or None,
+    }
+
+
 def _devices() -> dict[str, str | None]:
     found: dict[str, str | None] = {"cpu": platform.processor() or platform.machine()}
     if _version("torch") is None:
         return found
-    import torch
-
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return {**found, "torch": f"cannot be imported ({error})"}
     found["cuda"] = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     found["mps"] = "available" if torch.backends.mps.is_available() else None
     return found

@@ -10,7 +10,7 @@ import click
 
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import prompt_options, read_prompt, system_option, with_system
-from unspool.cli.verb import Verb, print_json, setup, setup_options
+from unspool.cli.verb import Verb, print_json, save_page, setup, setup_options
 from unspool.core.params import Params
 from unspool.show.bars import bar_page, terminal_bars
 from unspool.show.progress import Progress
@@ -39,7 +39,7 @@ def command(**arguments: Any) -> None:
         rows = found.top(arguments["k"])
         if path := arguments["plot"]:
             page = bar_page([row.text for row in rows], [row.prob for row in rows], words)
-            _save(page, Path(path))
+            save_page(page, Path(path))
             options.say(f"wrote {path}")
         if options.json:
             print_json(found.to_json(arguments["k"]))
@@ -47,13 +47,3 @@ def command(**arguments: Any) -> None:
             entropy = f"entropy {found.entropy_bits:.2f} bits"
             note = f"{found.model}, numerics {found.numerics}, {entropy}"
             terminal_bars(rows, sys.stdout, title=words, note=note)
-
-
-def _save(page: str, path: Path) -> None:
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise click.ClickException(
-            f"{path}: cannot be written ({reason}); name a file in a folder that is there"
-        ) from None

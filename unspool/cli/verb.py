@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,13 +23,26 @@ if TYPE_CHECKING:
     from unspool.llm.llm import LLM
 
 
+# How a model is loaded; each name is also one of `unspool.load`, which checks the values.
+LOADING: dict[str, dict[str, Any]] = {
+    "numerics": {
+        "metavar": "NAME",
+        "help": "default, fast or reference: how the numbers are computed.",
+    },
+    "device": {"metavar": "NAME", "help": "cpu, cuda, mps, or auto.  [default: auto]"},
+    "threads": {"type": int, "metavar": "N", "help": "Cores to use.  [default: all]"},
+    "memory": {"metavar": "NAME", "help": "dense, full or none: what is remembered of a text."},
+    "kv": {"metavar": "NAME", "help": "f32, bf16 or int8: how keys and values are kept."},
+    "quantize": {"metavar": "NAME", "help": "int8: round weights that are stored in floats."},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """The options that every verb with a model takes; None is left to `unspool.load`."""
 
     name: str | None
-    numerics: str | None
-    device: str | None
+    load: dict[str, Any]  # what was given of LOADING
     json: bool
     quiet: bool
     verbose: bool
@@ -39,12 +53,13 @@ class Setup:
         # Threads that spin while they wait cost much when other programs want the cores (a step
         # was nine times slower), and save little when none does. Read when torch is imported.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        with Progress(f"loading {self.name or 'the default model'}", sys.stderr, quiet=self.quiet):
+        what = f"loading {self.name or 'the default model'}"
+        with Progress(what, sys.stderr, quiet=self.quiet) as progress:
             import unspool
+            from unspool.kernels import jit
 
-            asked = {"numerics": self.numerics, "device": self.device}
-            given = {name: value for name, value in asked.items() if value is not None}
-            loaded = unspool.load(self.name, **given)
+            jit.WATCHERS.append(lambda kernel: progress.say(f"{what}, compiling {kernel} (once)"))
+            loaded = unspool.load(self.name, **self.load)
         with loaded as lm:
             self.notes(lm.notes)
             yield lm
@@ -75,13 +90,12 @@ class Verb(click.Command):
 
 
 def setup_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds -m, --numerics, --device, --json, -q and -v; see `setup`."""
+    """Adds -m, a flag for each of LOADING, --json, -q and -v; see `setup`."""
     for add in (
         click.option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
         click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors on stderr."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-        click.option("--device", metavar="NAME", help="cpu, cuda, mps, or auto.  [default: auto]"),
-        click.option("--numerics", metavar="NAME", help="How the numbers are computed."),
+        *(click.option(f"--{name}", **how) for name, how in reversed(LOADING.items())),
         click.option(
             "-m",
             "--model",
@@ -96,11 +110,24 @@ def setup_options(function: Callable[..., None]) -> Callable[..., None]:
 
 def setup(arguments: dict[str, Any]) -> Setup:
     """Takes the common options out of a verb's arguments."""
-    names = ("name", "numerics", "device", "quiet", "verbose")
-    return Setup(json=arguments.pop("as_json"), **{name: arguments.pop(name) for name in names})
+    asked = {name: arguments.pop(name) for name in LOADING}
+    load = {name: value for name, value in asked.items() if value is not None}
+    own = {name: arguments.pop(name) for name in ("name", "quiet", "verbose")}
+    return Setup(load=load, json=arguments.pop("as_json"), **own)
 
 
 def print_json(value: Mapping[str, object]) -> None:
     """One line for a program, indented for a person at a terminal."""
     indent = 2 if sys.stdout.isatty() else None
     click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
+
+
+def save_page(page: str, path: Path) -> None:
+    """Write a chart's page. Raises ClickException where that cannot be."""
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise click.ClickException(
+            f"{path}: cannot be written ({reason}); name a file in a folder that is there"
+        ) from None

@@ -52,3 +52,4 @@ class Replace:
 
 
 Edit = Extend | Fork | Drop | Draft | Replace
+EDITS = (Extend, Fork, Drop, Draft, Replace)

@@ -12,7 +12,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from unspool.core.branch import Branch, Ended
-from unspool.core.edits import Draft, Drop, Edit, Extend, Fork, Replace
+from unspool.core.edits import EDITS, Draft, Drop, Edit, Extend, Fork, Replace
 from unspool.core.errors import ParameterError
 from unspool.core.events import Event
 from unspool.core.prefix import Candidate, prefix
@@ -107,7 +107,7 @@ class Job:
 
     def expect_progress(self) -> None:
         """No stop ends a text that never grows; so a strategy that only turns round is an error."""
-        longest = max((b.settled.length for b in self.branches), default=0)
+        longest = max([b.settled.length for b in self.branches], default=0)
         self.idle = 0 if longest > self.longest else self.idle + 1
         self.longest = max(longest, self.longest)
         if self.idle > PATIENCE and self.live:
@@ -146,7 +146,7 @@ class Job:
                                  "in one step; answer each slot once", "strategy")
         mine = set(self.branches)
         for edit in found:
-            if not isinstance(edit, Edit) or edit.branch not in mine:
+            if not isinstance(edit, EDITS) or edit.branch not in mine:
                 raise ParameterError(f"strategy={shown(self.strategy)}: {shown(edit)} is no edit "
                                      "of a branch of this request; edit job.branches", "strategy")
         return found
@@ -185,14 +185,14 @@ class Job:
         branch.settled = branch.settled.extend(candidate.token, candidate)
         branch.logprob += candidate.logprob
         branch.score += candidate.processed
-        branch.states = tuple(
+        branch.states = tuple([
             rule.after(state, candidate.token, candidate)
-            for rule, state in zip(request.rules, branch.states, strict=True))
+            for rule, state in zip(request.rules, branch.states, strict=True)])
         seen = [stop.after(state, branch)
                 for stop, state in zip(request.stops, branch.watch, strict=True)]
-        branch.watch = tuple(state for state, _ in seen)
+        branch.watch = tuple([state for state, _ in seen])
         verdicts = [ended for _, ended in seen if ended is not None]
-        return min(verdicts, key=lambda e: e.reason == "length", default=None)
+        return min(verdicts, key=lambda e: e.reason == "length") if verdicts else None
 
     def fork(self, branch: Branch, candidate: Candidate | None, choice: int | None) -> None:
         self.born += 1
@@ -245,6 +245,7 @@ class Job:
 
 def natural(token: Any) -> int:
     """The number, if it can be an id or a choice: others would be read as what they are not."""
-    if index(token) < 0:
+    number = index(token)
+    if number < 0:
         raise ParameterError(f"token {token}: ids run from 0 on", "strategy")
-    return index(token)
+    return number

@@ -38,13 +38,14 @@ class Prefix:
     __slots__ = ("parent", "token", "length", "digest", "fact", "lease")
 
     def __init__(self, parent: Prefix | None, token: int, fact: Candidate | None = None) -> None:
-        self.parent = parent
-        self.token = token
-        self.length: int = 0 if parent is None else parent.length + 1
-        self.fact = fact
-        self.lease = -1
-        self.digest: bytes = b"" if parent is None else parent.digest
-        if self.length and self.length % BLOCK == 0:
+        self.parent, self.token, self.fact, self.lease = parent, token, fact, -1
+        self.length: int
+        self.digest: bytes
+        if parent is None:
+            self.length, self.digest = 0, b""
+            return
+        self.length, self.digest = parent.length + 1, parent.digest
+        if self.length % BLOCK == 0:
             self.digest = sha256(self.digest + repr(self.last(BLOCK)).encode()).digest()
 
     def extend(self, token: int, fact: Candidate | None = None) -> Prefix:
@@ -52,7 +53,8 @@ class Prefix:
 
     def last(self, count: int) -> list[int]:
         """The last `count` tokens (fewer when the prefix is shorter), oldest first."""
-        node, out = self, list[int]()
+        node = self
+        out: list[int] = []
         while node.parent is not None and len(out) < count:
             out.append(node.token)
             node = node.parent
@@ -70,7 +72,8 @@ class Prefix:
 
     def facts(self, count: int) -> list[Candidate]:
         """What was read for each of the last `count` tokens, oldest first."""
-        node, out = self, list[Candidate]()
+        node = self
+        out: list[Candidate] = []
         while node.parent is not None and len(out) < count:
             assert node.fact is not None, "a written token has its facts"
             out.append(node.fact)

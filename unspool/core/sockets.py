@@ -65,16 +65,27 @@ class Reader:
     salt: str = ""
 
 
-class Lease(Protocol):
-    """One branch's hold on what a memory knows. `length` tokens of its prefix are known.
+class Store(Protocol):
+    """Keys and values of one text, in the layout of the model that makes it and writes it."""
 
-    `keep` stores the keys and values of the tokens that follow (arrays [tokens, heads, size]) and
-    returns those of all tokens up to the last of them.
+    @property
+    def nbytes(self) -> int:
+        """What it takes, room that is not used yet included."""
+        ...
+    def copy(self, length: int) -> Store:
+        """A store of its own that holds the first `length` tokens."""
+        ...
+
+
+class Lease(Protocol):
+    """One branch's hold on what a memory knows: `length` tokens of its prefix are in `store`.
+
+    What the store holds beyond them may be of another text: the model writes over it.
     """
 
     length: int
-
-    def keep(self, layer: int, keys: Any, values: Any) -> tuple[Any, Any]: ...
+    reserve: int  # tokens to make room for at once; 0: grow as needed
+    store: Any  # a Store; None until the model that reads the span makes one
 
 
 class Memory(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from unspool.core.branch import Branch, Ended
 from unspool.core.edits import Draft
@@ -14,9 +14,10 @@ from unspool.core.job import Job
 from unspool.core.request import Request
 from unspool.core.sockets import Memory, Model
 from unspool.core.values import shown
-from unspool.engine.read import Open, host, read
+from unspool.engine.read import Open, read
 from unspool.engine.runner import Runner, Turn
 from unspool.engine.scheduler import Scheduler
+from unspool.engine.scored import Scored, scored, together
 
 T = TypeVar("T")
 
@@ -63,30 +64,29 @@ class Engine:
         guess = drafter.guess(branch)[:room] if drafter else ()
         job.apply([Draft(branch, tuple(takewhile(range(model.vocab).__contains__, guess)))])
 
-    def score(self, turns: Sequence[Turn]) -> list[tuple[Turn, Any]]:
+    def score(self, turns: Sequence[Turn]) -> Scored | None:
         """The rows of every turn. When a forward fails each turn is tried alone, so that only the
         job at fault ends in an error."""
         if not turns:
-            return []
+            return None
         try:
-            rows, at, out = host(self.runner.score(turns).rows()), 0, []
-            for turn in turns:
-                out.append((turn, rows[at:at + turn.rows]))
-                at += turn.rows
-            return out
+            return scored(self.runner.score(turns), turns)
         except Exception as error:  # whatever a model raises is its job's error
             self.runner.distrust(turns)
             if len(turns) == 1:
                 turns[0].job.error = error
-                return []
+                return None
             again = [self.runner.turn(t.job, t.branches, t.upto) for t in turns]
-            return [pair for turn in again for pair in self.score([turn])]
+            alone = (self.score([turn]) for turn in again)
+            return together(part for part in alone if part is not None)
 
-    def read(self, scored: Sequence[tuple[Turn, Any]]) -> None:
-        opens = [Open(turn.job, branch, rows) for turn, rows in scored
+    def read(self, rows: Scored | None) -> None:
+        if rows is None:
+            return
+        opens = [Open(turn.job, branch, first, turn.rows) for turn, first in rows.placed()
                  if turn.scored and turn.job.error is None for branch in turn.branches]
         jobs = {o.branch: o.job for o in opens}
-        for branch, slots in read(opens).items():
+        for branch, slots in read(rows.logits, opens).items():
             if isinstance(slots, Exception):
                 jobs[branch].error = slots
             else:

@@ -1,15 +1,12 @@
 """Reads slots from rows: the pick, the draft's token, the likeliest, each with its true facts.
 
 The slots of a draft are read depth by depth, since what a rule remembers at a slot depends on the
-draft's tokens before it.
+draft's tokens before it. All rows of one depth are read together.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,81 +16,96 @@ from unspool.core.job import Job
 from unspool.core.prefix import Candidate
 from unspool.core.slot import Slot
 from unspool.core.sockets import Rule
-from unspool.engine.shape import Recipe, Shaped, shape
-from unspool.kernels.head import Floats, log_sum_exp, top_ids
-from unspool.kernels.philox import draw, gumbel
+from unspool.engine.shape import Recipe, shape_rows
+from unspool.engine.shaped import Group, Left
+from unspool.kernels.facts import BEST, FAULT, NORM, PEAK
+from unspool.kernels.logits import Logits
+from unspool.kernels.noise import Place
+from unspool.kernels.philox import draw
+from unspool.kernels.plain import Floats
+
+SEED, WORD = 2**64 - 1, 2**32 - 1  # bits of a place that noise depends on
+DAMAGED = ("the model gave NaN, infinity or no score at all; the weights or the prompt's keys are "
+           "damaged, nothing can be chosen")
+EMPTY = "no token is left: the rules removed every one; loosen one of them"
+
+States = tuple[object, ...]
+Others = tuple[tuple[int, float], ...]
+Pick = tuple[int, float | None]
 
 
 @dataclass(slots=True, eq=False)
 class Open:
-    """A branch and its rows of raw logits, one per slot."""
+    """A branch and its rows of raw logits: `count` of the forward's, from `first` on, one per slot.
+    """
 
     job: Job
     branch: Branch
-    rows: Any  # [slots, V]
+    first: int
+    count: int
 
 
-RANKED = 64
-
-
-@dataclass(eq=False)
+@dataclass(slots=True, eq=False)
 class Row:
-    """One row before and after the rules."""
+    """Row `number` of a forward, before and after the rules: row `place` of `group`."""
 
-    raw: Floats
-    shaped: Shaped
-    norm: float  # log of the raw row's summed exp
-    shaped_norm: float
-    others: tuple[tuple[int, float], ...] = ()
+    logits: Logits
+    number: int
+    group: Group
+    place: int
 
-    @cached_property
-    def first(self) -> dict[int, int]:
-        """Ranks of the likeliest tokens before the rules; most tokens asked for are among them."""
-        return {int(i): rank for rank, i in enumerate(top_ids(self.raw, RANKED), 1)}
+    @property
+    def vocab(self) -> int:
+        return int(self.logits.values.shape[1])
 
-    def rank(self, token: int) -> int:
-        """1 is the likeliest token; of equal ones the lower id comes first."""
-        if token in self.first:
-            return self.first[token]
-        value = self.raw[token]
-        return 1 + int((self.raw > value).sum()) + int((self.raw[:token] == value).sum())
+    @property
+    def raw(self) -> Floats:
+        """[V]: the model's logits."""
+        [row] = self.logits.wide([self.number])
+        return np.asarray(row)
 
-    def processed(self, token: int) -> float:
-        where = self.shaped.find(token)
-        return -math.inf if where is None else float(self.shaped.values[where] - self.shaped_norm)
+    @property
+    def norm(self) -> float:
+        """Log of the raw row's summed exp."""
+        return self.logits.facts[self.number][NORM]
+
+    @property
+    def shaped(self) -> Left:
+        return self.group.left(self.place)
 
     def candidate(self, token: int) -> Candidate:
-        peak = float(self.raw[next(iter(self.first))] - self.norm)
-        return Candidate(token, float(self.raw[token] - self.norm), self.processed(token),
-                         self.rank(token), peak, self.others)
+        self.expect(token)
+        return candidates(self.logits, [Ask(self, token)])[0]
 
-    def likeliest(self, count: int) -> tuple[tuple[int, float], ...]:
+    def expect(self, token: int) -> None:
+        """Raises IndexError for an id outside the vocabulary."""
+        if not 0 <= token < self.vocab:
+            raise IndexError(f"token {token} is outside the vocabulary")
+
+    def likeliest(self, count: int) -> Others:
         """The first `count` tokens before the rules, with their raw log-probabilities."""
-        ids = top_ids(self.raw, count) if count else ()
-        return tuple((int(i), float(self.raw[i] - self.norm)) for i in ids)
+        ids, values = self.logits.top([self.number], count)
+        logprobs = values[0] - self.norm
+        return tuple(zip(ids[0].tolist(), logprobs.tolist(), strict=True))
 
-    def pick(self, branch: Branch, depth: int, seed: int) -> Candidate:
-        """Gumbel-max: the argmax of shaped logits plus noise is a draw from their softmax."""
-        shaped = self.shaped
-        if len(shaped.ids) == 1:
-            return self.candidate(int(shaped.ids[0]))
-        noise = gumbel(seed, branch.choice, branch.settled.length + depth,
-                       draw("pick", branch.replaced), shaped.ids)
-        return self.candidate(int(shaped.ids[np.argmax(shaped.values + noise)]))
-
-    def top(self, count: int) -> list[Candidate]:
-        """The likeliest after the rules. Ids ascend among equals, so ties go to the lowest."""
-        order = np.lexsort((self.shaped.ids, -self.shaped.values)) if len(
-            self.shaped.ids) <= 4 * count else top_ids(self.shaped.values, count)
-        return [self.candidate(int(self.shaped.ids[i])) for i in order[:count]]
+    def alone(self) -> Row:
+        """A copy that outlives the forward."""
+        logits = self.logits.alone(self.number)
+        return Row(logits, 0, self.group.alone(self.place, logits), 0)
 
 
-def host(rows: Any) -> Any:
-    """Rows as a numpy array; those of a GPU are copied, since the rules run on the CPU so far."""
-    return rows if isinstance(rows, np.ndarray) else rows.cpu().numpy()
+@dataclass(slots=True, eq=False)
+class Ask:
+    """A token whose facts are wanted. `processed`: its log-probability after the rules, if known.
+    """
+
+    row: Row
+    token: int
+    processed: float | None = None
+    others: Others = ()
 
 
-def read(opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exception]:
+def read(logits: Logits, opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exception]:
     """The slots of every branch, or what was wrong with its first row.
 
     What is wrong further down a draft ends the reading there: it may stand behind a wrong guess,
@@ -102,16 +114,12 @@ def read(opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exception]:
     slots: dict[Branch, list[Slot]] = {o.branch: [] for o in opens}
     states = {o.branch: o.branch.states for o in opens}
     faults: dict[Branch, Exception] = {}
-    for depth in range(max((len(o.rows) for o in opens), default=0)):
-        deep = [o for o in opens if depth < len(o.rows) and o.branch not in faults]
-        found = ((o.branch, check(o.rows[depth])) for o in deep)
-        faults.update({branch: fault for branch, fault in found if fault is not None})
-        deep = [o for o in deep if o.branch not in faults]
-        for o, row in zip(deep, rows_at(deep, depth, states), strict=True):
+    for depth in range(max((o.count for o in opens), default=0)):
+        deep = [o for o in opens if depth < o.count and o.branch not in faults]
+        for o, slot in zip(deep, slots_at(logits, deep, depth, states), strict=True):
             try:
-                if isinstance(row, Exception):
-                    raise row
-                slot = slot_of(o, row, depth)
+                if isinstance(slot, Exception):
+                    raise slot
                 slots[o.branch].append(slot)
                 if slot.drafted is not None:
                     states[o.branch] = after(o.job.request.rules, states[o.branch], slot.drafted)
@@ -120,52 +128,117 @@ def read(opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exception]:
     return {branch: mine or faults[branch] for branch, mine in slots.items()}
 
 
-def after(rules: Sequence[Rule], states: tuple[object, ...],
-          drafted: Candidate) -> tuple[object, ...]:
+def after(rules: Sequence[Rule], states: States, drafted: Candidate) -> States:
     """What the rules remember behind a token of the draft, as if it were settled."""
     return tuple(rule.after(state, drafted.token, drafted)
                  for rule, state in zip(rules, states, strict=True))
 
 
-def check(row: Any) -> RowError | None:
-    """A row that cannot be a distribution is an error of its request, never a random token."""
-    if not np.isfinite(np.max(row)):  # NaN and infinity outlive a maximum
-        return RowError("the model gave NaN, infinity or no score at all; the weights or the "
-                        "prompt's keys are damaged, nothing can be chosen")
-    return None
+def slots_at(logits: Logits, opens: list[Open], depth: int,
+             states: dict[Branch, States]) -> list[Slot | Exception]:
+    """The slots of one depth. What is wrong with one job's leaves the others alone."""
+    rows = rows_at(logits, opens, depth, states)
+    picked = picks(opens, rows, depth)
+    asks: list[Ask] = []
+    ends: list[int | Exception] = []
+    for o, row, pick in zip(opens, rows, picked, strict=True):
+        try:
+            if isinstance(row, Exception):
+                raise row
+            asks += asked(o, row, depth, pick)
+            ends.append(len(asks))
+        except Exception as error:  # of a job's strategy or draft
+            ends.append(error)
+    facts, at = candidates(logits, asks), 0
+    out: list[Slot | Exception] = []
+    for o, row, end in zip(opens, rows, ends, strict=True):
+        if isinstance(row, Row) and not isinstance(end, Exception):
+            out.append(slot_of(o, row, depth, facts[at:end]))
+            at = end
+        elif isinstance(end, Exception):
+            out.append(end)
+    return out
 
 
-def rows_at(opens: list[Open], depth: int,
-            states: dict[Branch, tuple[object, ...]]) -> list[Row | Exception]:
+def rows_at(logits: Logits, opens: list[Open], depth: int,
+            states: dict[Branch, States]) -> list[Row | Exception]:
     """The rows of one depth, shaped together; a fault in one job's rule leaves the others alone."""
-    if not opens:
-        return []
-    raw = np.stack([np.asarray(o.rows[depth], dtype=np.float64) for o in opens])
-    recipes: list[Recipe] = [o.job.request.rules for o in opens]  # type: ignore[misc]
+    faults = {o.branch for o in opens if logits.facts[o.first + depth][FAULT]}
+    sound = [o for o in opens if o.branch not in faults] if faults else opens
+    members = [o.first + depth for o in sound]
+    recipes: list[Recipe] = [o.job.request.rules for o in sound]  # type: ignore[misc]
     try:
-        shaped = shape(raw, recipes, [states[o.branch] for o in opens])
+        shaped = shape_rows(logits, members, recipes, [states[o.branch] for o in sound])
     except Exception as error:  # a job's rule may raise anything
         if len(opens) == 1:
             return [error]
-        return [row for o in opens for row in rows_at([o], depth, states)]
-    return [finish(r, s) for r, s in zip(raw, shaped, strict=True)]
+        return [row for o in opens for row in rows_at(logits, [o], depth, states)]
+    rows = iter([finish(Row(logits, r, *s)) for r, s in zip(members, shaped, strict=True)])
+    return [RowError(DAMAGED) if o.branch in faults else next(rows) for o in opens]
 
 
-def finish(raw: Floats, shaped: Shaped) -> Row | RowError:
-    if not len(shaped.ids):
-        return RowError("no token is left: the rules removed every one; loosen one of them")
-    return Row(raw, shaped, float(log_sum_exp(raw)[0]), shaped.norm)
+def finish(row: Row) -> Row | RowError:
+    return RowError(EMPTY) if row.group.empty(row.place) else row
 
 
-def slot_of(o: Open, row: Row, depth: int) -> Slot:
+def picks(opens: list[Open], rows: list[Row | Exception], depth: int) -> list[Pick | None]:
+    """A pick of each row whose strategy wants one, drawn group by group."""
+    out: list[Pick | None] = [None] * len(rows)
+    groups: dict[Group, list[int]] = {}
+    for i, (o, row) in enumerate(zip(opens, rows, strict=True)):
+        try:
+            if isinstance(row, Row) and o.job.strategy.reads.pick:
+                groups.setdefault(row.group, []).append(i)
+        except Exception as error:  # of a job's strategy
+            rows[i] = error
+    for group, own in groups.items():
+        places = [place_of(opens[i], depth) for i in own]
+        drawn = group.picks([rows[i].place for i in own], places)  # type: ignore[union-attr]
+        for i, pick in zip(own, drawn, strict=True):
+            out[i] = pick
+    return out
+
+
+def place_of(o: Open, depth: int) -> Place:
+    """Where the noise of a pick comes from."""
+    branch = o.branch
+    return (o.job.request.seed & SEED, branch.choice & WORD, branch.settled.length + depth,
+            draw("pick", branch.replaced))
+
+
+def asked(o: Open, row: Row, depth: int, pick: Pick | None) -> list[Ask]:
+    """What a slot wants to know: of its pick, its draft's token and of the likeliest, in order."""
     request, draft = o.job.request, o.branch.draft
-    reads = request.strategy.reads
-    row.others = row.likeliest(request.others)
-    slot = Slot(row.pick(o.branch, depth, request.seed) if reads.pick else row.top(1)[0])
+    top = request.strategy.reads.top
+    others = row.likeliest(request.others) if request.others else ()
+    likeliest = row.group.top(row.place, top or 1) if top or pick is None else []
+    out = [Ask(row, *(pick or (likeliest[0], None)), others)]
     if depth < len(draft):
-        slot.drafted = row.candidate(draft[depth])
-    if reads.top:
-        slot.top = row.top(reads.top)
-    if request.keep_rows:
-        slot.row = row
-    return slot
+        row.expect(draft[depth])
+        out.append(Ask(row, draft[depth], None, others))
+    return out + [Ask(row, token, None, others) for token in likeliest[:top]]
+
+
+def candidates(logits: Logits, asks: Sequence[Ask]) -> list[Candidate]:
+    """The facts of all these tokens."""
+    table = logits.facts
+    more = [ask for ask in asks if ask.token != table[ask.row.number][BEST]]
+    looked = iter(logits.look([a.row.number for a in more], [a.token for a in more])
+                  if more else ())
+    out = []
+    for ask in asks:
+        row, token, processed = ask.row, ask.token, ask.processed
+        facts = table[row.number]
+        logit, rank = (facts[PEAK], 1) if token == facts[BEST] else next(looked)
+        if processed is None:
+            processed = row.group.processed(row.place, token, logit)
+        norm = facts[NORM]
+        out.append(Candidate(token, logit - norm, processed, int(rank), facts[PEAK] - norm,
+                             ask.others))
+    return out
+
+
+def slot_of(o: Open, row: Row, depth: int, facts: list[Candidate]) -> Slot:
+    drafted = depth < len(o.branch.draft)
+    return Slot(facts[0], facts[1] if drafted else None, tuple(facts[1 + drafted:]),
+                row.alone() if o.job.request.keep_rows else None)

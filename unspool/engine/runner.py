@@ -9,6 +9,7 @@ import ctypes
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from unspool.core.branch import Branch
 from unspool.core.errors import ParameterError
@@ -31,16 +32,13 @@ class Turn:
     lease: Lease
     start: int
     upto: int
+    tokens: list[int]
     rows: int = field(default=0)
 
     @property
     def scored(self) -> bool:
         """Its slots come with this forward; otherwise it is one more chunk of a long text."""
         return self.upto == self.text.length
-
-    @property
-    def tokens(self) -> list[int]:
-        return self.text.at(self.upto).last(self.upto - self.start)
 
 
 class Runner:
@@ -49,6 +47,7 @@ class Runner:
         self.forwards = 0
         self.nothing: Memory = Nothing()
         self.held: dict[Branch, tuple[Memory, Lease, Prefix]] = {}
+        self.reader = cache(lambda salt: Reader(model.fingerprint, model.numerics, salt))
 
     def of(self, job: Job) -> Memory:
         return self.memory if job.request.remember else self.nothing
@@ -70,17 +69,16 @@ class Runner:
         if text.length > model.context:
             raise ParameterError(f"a text has {text.length} tokens with its draft and the model's "
                                  f"context {model.context}: draft less", "strategy")
-        reader = Reader(model.fingerprint, model.numerics, job.request.salt)
         memory = self.of(job)
-        lease = memory.known(reader, branch.settled)
+        lease = memory.known(self.reader(job.request.salt), branch.settled)
         upto = min(text.length, lease.length + budget) if memory.keeps else text.length
-        turn = Turn(job, branches, text, lease, lease.length, upto)
+        tokens = text.at(upto).last(upto - lease.length)
+        turn = Turn(job, branches, text, lease, lease.length, upto, tokens)
         turn.rows = len(branch.draft) + 1 if turn.scored else 0
-        unknown = next((i for i in turn.tokens if i >= model.vocab), None)
-        if unknown is not None:
+        if max(tokens) >= model.vocab:
             memory.settle(lease, None)
-            raise ParameterError(f"token {unknown} is outside the vocabulary: ids run from 0 to "
-                                 f"{model.vocab - 1}", "strategy")
+            raise ParameterError(f"token {max(tokens)} is outside the vocabulary: ids run from 0 "
+                                 f"to {model.vocab - 1}", "strategy")
         if begins:
             job.usage.cached = lease.length
         return turn
@@ -92,7 +90,11 @@ class Runner:
         self.forwards += 1
         for t in turns:
             t.job.usage.computed += t.upto - t.start
-            self.held[t.branches[0]] = (self.of(t.job), t.lease, t.text.at(t.upto))
+            memory = self.of(t.job)
+            if memory.keeps:
+                self.held[t.branches[0]] = (memory, t.lease, t.text.at(t.upto))
+            else:
+                memory.settle(t.lease, None)
         for job in {id(t.job): t.job for t in turns}.values():
             job.usage.forwards += 1
         return scores

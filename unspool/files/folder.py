@@ -6,11 +6,12 @@ weights, or a pickle. Opens no weights and knows no model family.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from unspool.core.errors import ModelError
+from unspool.files.gguf import GGUF, read_gguf
 from unspool.files.safetensors import INDEX, SINGLE, within
 from unspool.files.strict_json import read_object
 
@@ -29,7 +30,7 @@ class Source:
 
     `weights` goes to `read_gguf` or `read_safetensors`. `config` and `generation_config` are the
     JSON files of those names; both are empty for a GGUF, which carries its own. `notes` says what
-    in the folder is left unused.
+    in the folder is left unused. `file`: the GGUF, where it was opened already.
     """
 
     kind: Literal["gguf", "safetensors"]
@@ -38,6 +39,11 @@ class Source:
     config: dict[str, Any] = field(default_factory=dict)
     generation_config: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    file: GGUF | None = None
+
+    def opened(self) -> Source:
+        """With its GGUF open, so that who needs its metadata and who needs its tensors share it."""
+        return replace(self, file=read_gguf(self.weights)) if self.kind == "gguf" else self
 
     @property
     def folder(self) -> Path:

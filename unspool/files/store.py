@@ -17,9 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from unspool.core.errors import ModelError
+from unspool.core.folders import cache_folder
 
 DEFAULT = "smollm2"
 DOWNLOAD_LIMIT_S = 1_800
@@ -49,11 +48,6 @@ KNOWN = {
         )
     ]
 }
-
-
-def cache_folder() -> Path:
-    """Where fetched models are kept: $UNSPOOL_CACHE, or the user's cache folder."""
-    return Path(os.environ.get("UNSPOOL_CACHE") or platformdirs.user_cache_dir("unspool"))
 
 
 def models() -> list[tuple[Known, Path | None]]:

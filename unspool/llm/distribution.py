@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unspool.core.errors import ParameterError, PromptError
 from unspool.core.values import shown
-from unspool.kernels.head import Floats, log_sum_exp, top_ids
+from unspool.kernels.plain import Floats, top_ids
 from unspool.llm.facts import Facts
 from unspool.llm.prompts import is_chat, whole
 from unspool.llm.results import Ranked, strict
@@ -118,11 +117,12 @@ class Distribution:
 
 def raw(prompt: Any, row: Row, facts: Facts) -> Distribution:
     """The distribution before the rules."""
-    return Distribution(prompt, np.asarray(row.raw - row.norm), facts, row.raw)
+    logits = row.raw
+    return Distribution(prompt, np.asarray(logits - row.norm), facts, logits)
 
 
 def shaped(prompt: Any, row: Row, facts: Facts) -> Distribution:
     """The distribution after the rules, -inf where they removed a token."""
-    out: NDArray[np.float64] = np.full(len(row.raw), -np.inf)
-    out[row.shaped.ids] = row.shaped.values - log_sum_exp(row.shaped.values)
+    left, out = row.shaped, np.full(row.vocab, -np.inf)
+    out[left.ids] = left.values - left.norm
     return Distribution(prompt, out, facts)

@@ -166,8 +166,8 @@ class Handle:
 
     def token(self, fact: Candidate) -> Token:
         text = self.facts.text
-        top = tuple(Ranked(i, text(i), exp(logprob), logprob, rank)
-                    for rank, (i, logprob) in enumerate(fact.others, 1))
+        top = tuple([Ranked(i, text(i), exp(logprob), logprob, rank)
+                     for rank, (i, logprob) in enumerate(fact.others, 1)])
         return Token(fact.token, text(fact.token), self.piece(fact.token), fact.logprob,
                      fact.processed, fact.rank, top)
 

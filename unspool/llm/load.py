@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,25 +16,46 @@ from unspool.llm.facts import Facts
 from unspool.llm.llm import LLM
 from unspool.memories import MEMORIES
 from unspool.models.load import cached, load_model
+from unspool.models.options import Options
 from unspool.text.from_gguf import from_gguf
 from unspool.text.from_json import from_folder
 from unspool.text.tokenizer import Tokenizer
 
 
-def load(model: Any = None, *, numerics: str = "reference", device: str | None = None,
-         dtype: str | None = None, memory: str = "dense", tokenizer: Any = None) -> LLM:
+def load(  # noqa: PLR0913 - one keyword for each choice, so that help shows them all
+    model: Any = None, *, numerics: str | None = None, device: str | None = None,
+    dtype: Any = None, memory: str = "dense", tokenizer: Any = None, threads: int | None = None,
+    kv: str = "f32", quantize: str | None = None,
+) -> LLM:
     """Load a model with its tokenizer.
 
     `model`: None for the default, a known name (`unspool models ls`), a folder or file, the id of
     a cached Hugging Face model, or a loaded transformers model object. `tokenizer`: a folder, a
-    Tokenizer or one of transformers, in place of the model's own. `memory`: "dense" or "none".
+    Tokenizer or one of transformers, in place of the model's own. `memory`: "dense" grows with the
+    text, "full" has room for the longest one from the start, "none" reads all of it at every token.
+
+    `numerics`: "default" (exact to the stored weights, and the same bits whatever else runs),
+    "fast" (8-bit arithmetic, no such promise) or "reference" (plain torch, in `dtype` "float32" or
+    "float64"). Unset, it is "default" on the CPU, and "reference" on another `device` ("cuda",
+    "mps"; unset, the best there is), with a `dtype`, or where only transformers runs the model.
+    For "default" and "fast" on the CPU: `threads` (unset: all cores), `kv`, how keys and values are
+    kept ("f32", "bf16" or "int8"), and `quantize` ("int8": weights stored in floats are rounded).
     Raises ModelError, FormatError or ParameterError, each naming what to do instead.
     """
     if memory not in list(MEMORIES):  # whatever was given, hashable or not
         raise ParameterError(f"memory={memory!r}: there are {', '.join(MEMORIES)}", "memory")
+    options = Options(threads, kv, quantize)
     source = locate(model)
-    words = tokenizer_of(source, tokenizer)
-    loaded = load_model(source, device=device, dtype=dtype, numerics=numerics)
+    if isinstance(source, Source):
+        source = source.opened()
+    with ThreadPoolExecutor(1) as beside_us:  # most of the model's loading is not Python's
+        reading = beside_us.submit(tokenizer_of, source, tokenizer)
+        loaded = load_model(source, device=device, dtype=dtype, numerics=numerics, options=options)
+        try:
+            words = reading.result()
+        except BaseException:
+            loaded.close()
+            raise
     notes = loaded.notes
     if words is None:
         notes += ("there is no tokenizer: ids in, ids out, and every text is empty",)
@@ -43,7 +65,7 @@ def load(model: Any = None, *, numerics: str = "reference", device: str | None =
         memory = "none"
     facts = Facts(name_of(model, source), loaded.numerics, loaded.vocab, loaded.context, words,
                   ends_of(source, words), configs_of(source)[1], notes)
-    return LLM(loaded, facts, MEMORIES[memory]())
+    return LLM(loaded, facts, MEMORIES[memory](loaded.context))
 
 
 def locate(model: Any) -> Any:
@@ -79,7 +101,7 @@ def tokenizer_of(source: Any, given: Any) -> Tokenizer | None:
         return found
     if isinstance(source, Source):
         if source.kind == "gguf":
-            return from_gguf(read_gguf(source.weights).metadata)
+            return from_gguf((source.file or read_gguf(source.weights)).metadata)
         return from_folder(source.folder)
     return beside(source)
 

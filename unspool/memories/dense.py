@@ -1,70 +1,52 @@
-"""Dense memory: per text one growing buffer of keys and values for each layer.
+"""Dense memory: per text one store of keys and values, which grows with it.
 
-It is asked which prefix it knows. A branch that goes on finds its own buffer and writes on in
-place; a branch that parted from a text whose buffer is taken gets a copy of the shared part.
-Buffers that nobody holds are kept, newest first, up to a number of bytes.
+It is asked which prefix it knows. A branch that goes on finds its own store, to be written on in
+place; a branch that parted from a text whose store is taken gets a copy of the shared part. Stores
+that nobody holds are kept, newest first, up to a number of bytes. How one lies in memory only the
+model knows, which makes it.
 """
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 from unspool.core.prefix import BLOCK, Prefix, shared
-from unspool.core.sockets import Reader
+from unspool.core.sockets import Reader, Store
 
 IDLE_BYTES = 512 * 2**20
 
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """Keys and values of one text, and the lease on it. `line` is the text whose keys it holds."""
+    """A store and the lease on it. `line` is the text whose keys and values the store holds."""
 
     reader: Reader
     ticket: int
     line: Prefix
+    reserve: int
     length: int = 0
     held: bool = True
     touched: int = 0
-    keys: dict[int, Any] = field(default_factory=dict)
-    values: dict[int, Any] = field(default_factory=dict)
-
-    def keep(self, layer: int, keys: Any, values: Any) -> tuple[Any, Any]:
-        end = self.length + keys.shape[0]
-        for store, new in ((self.keys, keys), (self.values, values)):
-            old = store.get(layer)
-            if old is None or old.shape[0] < end:
-                store[layer] = room(new, end)
-                if old is not None:
-                    store[layer][:self.length] = old[:self.length]
-            store[layer][self.length:end] = new
-        return self.keys[layer][:end], self.values[layer][:end]
-
-    def copy_from(self, other: Buffer, length: int) -> None:
-        for mine, theirs in ((self.keys, other.keys), (self.values, other.values)):
-            for layer, array in theirs.items():
-                mine[layer] = room(array, length + 1)
-                mine[layer][:length] = array[:length]
+    store: Store | None = None
 
     @property
-    def size(self) -> int:
-        return sum(a.nbytes for s in (self.keys, self.values) for a in s.values())
-
-
-def room(like: Any, tokens: int) -> Any:
-    """An empty array for `tokens` and half as many again, so that growing copies seldom."""
-    return like.new_empty((tokens + tokens // 2 + BLOCK, *like.shape[1:]))
+    def nbytes(self) -> int:
+        return 0 if self.store is None else self.store.nbytes
 
 
 class Dense:
-    """Finds the longest known prefix over all buffers of a reader."""
+    """Finds the longest known prefix over all buffers of a reader.
+
+    `idle_bytes`: what stores that nobody holds may take. `reserve`: tokens for which a store is to
+    make room at once; 0: it grows.
+    """
 
     exact = True
     keeps = True
 
-    def __init__(self, idle_bytes: int = IDLE_BYTES) -> None:
-        self.idle_bytes = idle_bytes
+    def __init__(self, idle_bytes: int = IDLE_BYTES, reserve: int = 0) -> None:
+        self.idle_bytes, self.reserve = idle_bytes, reserve
         self.buffers: dict[int, Buffer] = {}
         self.index: dict[tuple[Reader, bytes], set[int]] = {}
         self.tickets = count()
@@ -80,10 +62,10 @@ class Dense:
             lease = best  # what is lost is shorter than a block
         else:
             self.evict()
-            lease = Buffer(reader, next(self.tickets), prefix)
+            lease = Buffer(reader, next(self.tickets), prefix, self.reserve)
             self.buffers[lease.ticket] = lease
-            if best is not None:
-                lease.copy_from(best, length)
+            if best is not None and best.store is not None:
+                lease.store = best.store.copy(length)
         lease.held, lease.length, lease.line = True, length, prefix.at(length)
         prefix.lease = lease.ticket  # drafts branch off here, and may be rejected
         return lease
@@ -125,7 +107,7 @@ class Dense:
         idle = sorted((b for b in self.buffers.values() if not b.held), key=lambda b: -b.touched)
         total = 0
         for buffer in idle:
-            total += buffer.size
+            total += buffer.nbytes
             if total > self.idle_bytes:
                 self.forget(buffer)
 

@@ -13,9 +13,8 @@ class Blank:
     """A lease on nothing: the keys of this forward are all there are."""
 
     length: int = 0
-
-    def keep(self, layer: int, keys: Any, values: Any) -> tuple[Any, Any]:
-        return keys, values
+    reserve: int = 0
+    store: Any = None
 
 
 class Nothing:

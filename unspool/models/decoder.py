@@ -1,7 +1,7 @@
 """The decoder that the Llama families share, in plain torch.
 
 It runs any Config on weights under transformers' names. It knows neither files nor where keys are
-kept: a span's lease keeps them.
+kept: a span's lease holds their store.
 """
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from unspool.core.sockets import Span
 from unspool.kernels import reference
 from unspool.models import batch
 from unspool.models.config import Config
+from unspool.models.tensors import Rows
+from unspool.models.torch_store import store_of
 from unspool.models.weights import EMBEDDING, HEAD, NORM
 
 
@@ -72,7 +74,7 @@ class Decoder:
         self.device = str(self.embedding.device)
 
     @torch.inference_mode()
-    def score(self, spans: Sequence[Span]) -> batch.Rows:
+    def score(self, spans: Sequence[Span]) -> Rows:
         """Logits [wanted tokens, vocab] in the type of the weights."""
         config, where = self.config, self.embedding.device
         rope, wide = config.rope, torch.promote_types(self.embedding.dtype, torch.float32)
@@ -86,7 +88,7 @@ class Decoder:
             x = x + layer.down(reference.swiglu(layer.gate(normed), layer.up(normed)))
         last = x[torch.tensor(batch.wanted(spans), dtype=torch.long, device=where)]
         last = reference.rms_norm(last, self.norm, config.eps)
-        return batch.Rows(F.linear(last, self.head[: self.vocab]))
+        return Rows(F.linear(last, self.head[: self.vocab]))
 
     def _attention(
         self, index: int, x: Tensor, cos: Tensor, sin: Tensor, spans: Sequence[Span]
@@ -102,7 +104,7 @@ class Decoder:
         q, k = reference.rotate(q, cos, sin), reference.rotate(k, cos, sin)
         seen = []
         for span, at in batch.slices(spans):
-            keys, values = span.lease.keep(index, k[at], v[at])
+            keys, values = store_of(span.lease).keep(index, span.start, k[at], v[at])
             seen.append(
                 reference.attend(
                     q[at],

@@ -25,6 +25,7 @@ from unspool.models.fingerprint import fingerprint
 from unspool.models.hf_attention import Packed, instead
 from unspool.models.hf_check import reason_to_run_alone, require_causal
 from unspool.models.hf_rope import LengthDependent, length_dependent
+from unspool.models.tensors import Rows, as_arrays
 
 NO_LIMIT = 2**20  # context of a model whose config states none
 
@@ -52,10 +53,11 @@ class CausalLM:
         if reason is not None:
             self.notes += (f"{name} reads each text alone and whole, without memory: {reason}",)
         facts = sorted((k, repr(v)) for k, v in model.config.to_dict().items() if k[0] != "_")
-        self.fingerprint = fingerprint((name, facts), sorted(model.state_dict().items()))
+        weights = as_arrays(sorted(model.state_dict().items()))
+        self.fingerprint = fingerprint((name, facts), weights)
 
     @torch.no_grad()
-    def score(self, spans: Sequence[Span]) -> batch.Rows:
+    def score(self, spans: Sequence[Span]) -> Rows:
         """Logits [wanted tokens, vocab] in float32 or float64."""
         if self.remembers:
             return self._rows(self.packed(Packed(spans)))
@@ -100,9 +102,9 @@ class CausalLM:
         each = (self.plain(span.tokens[:i]) for i in range(end - span.rows + 1, end + 1))
         return torch.cat(list(each))
 
-    def _rows(self, logits: Tensor) -> batch.Rows:
+    def _rows(self, logits: Tensor) -> Rows:
         wide = torch.promote_types(logits.dtype, torch.float32)
-        return batch.Rows(logits[:, : self.vocab].to(wide))
+        return Rows(logits[:, : self.vocab].to(wide))
 
     def close(self) -> None:
         """Let go of the model, left as it was found."""

@@ -1,8 +1,8 @@
 """Lets a transformers model run many texts in one forward, each with its own remembered keys.
 
 Registered under transformers' attention interface. All tokens pass as one row; here, per span, the
-lease keeps its keys and the reference kernel attends. Whatever an attention layer asks for beyond
-that is refused, so that the caller can fall back to plain forwards.
+lease's store keeps its keys and the reference kernel attends. Whatever an attention layer asks for
+beyond that is refused, so that the caller can fall back to plain forwards.
 """
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from unspool.core.sockets import Span
 from unspool.kernels import reference
 from unspool.models import batch
 from unspool.models.rope import UnsupportedError
+from unspool.models.torch_store import store_of
 
 NAME = "unspool"
 # Arguments that change no number here: masks and places are the spans', dropout is off in eval.
@@ -67,7 +68,8 @@ def attention(
     q, k, v = (x.squeeze(0).transpose(0, 1) for x in (query, key, value))
     seen = []
     for span, at in batch.slices(packed.spans):
-        keys, values = span.lease.keep(module.layer_idx, k[at], v[at])
+        store = store_of(span.lease)
+        keys, values = store.keep(module.layer_idx, span.start, k[at], v[at])
         seen.append(
             reference.attend(q[at], keys, values, span.start, window=window, scale=float(scale))
         )

@@ -6,6 +6,7 @@ texts packed and continued give what a plain forward gives?
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -34,19 +35,13 @@ class Runs(Protocol):
     def plain(self, tokens: Sequence[int], rows: int = 1) -> Tensor: ...
 
 
-class Joined:
-    """A lease that joins what it is given."""
+@dataclass(slots=True, eq=False)
+class Own:
+    """A lease that is no memory's."""
 
-    def __init__(self) -> None:
-        self.length = 0
-        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
-
-    def keep(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        if layer in self.layers:
-            old = self.layers[layer]
-            keys, values = torch.cat((old[0], keys)), torch.cat((old[1], values))
-        self.layers[layer] = keys, values
-        return keys, values
+    length: int = 0
+    reserve: int = 0
+    store: Any = None
 
 
 def require_causal(run: Runs) -> None:
@@ -96,22 +91,22 @@ def _compare(run: Runs, windows: list[int | None]) -> str | None:
     short = _text(run, SHORT)[::-1]
     want = torch.cat((run.plain(long, len(long)), run.plain(short, len(short))))
 
-    fresh = Packed([_span(Joined(), long), _span(Joined(), short)])
+    fresh = Packed([_span(Own(), long), _span(Own(), short)])
     if not _alike(run.packed(fresh), want):
         return "packed texts get other scores than each alone"
     if [fresh.windows.get(i) for i in range(len(windows))] != windows:
         return "its layers do not say their windows"
 
-    kept, half = Joined(), len(long) // 2
+    kept, half = Own(), len(long) // 2
     first = run.packed(Packed([_span(kept, long[:half])]))
     kept.length = half
-    rest = run.packed(Packed([_span(kept, long[half:]), _span(Joined(), short)]))
+    rest = run.packed(Packed([_span(kept, long[half:]), _span(Own(), short)]))
     if not _alike(torch.cat((first, rest)), want):
         return "continued texts get other scores than whole ones"
     return None
 
 
-def _span(lease: Joined, tokens: list[int]) -> Span:
+def _span(lease: Own, tokens: list[int]) -> Span:
     return Span(lease, tokens, lease.length, len(tokens))
 
 

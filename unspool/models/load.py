@@ -1,84 +1,194 @@
-"""Loads a model: by one of our own families if there is one for it, else through transformers.
+"""Loads a model: finds its files and its config, and decides what runs it.
 
-Decides the device and the number type, and records every fallback in the model's notes. It knows
-no tokenizer.
+Three ways: our own families compiled for the CPU, the same in torch, and any causal model through
+transformers. torch is imported only when one of the last two is chosen. Every fallback is recorded
+in the model's notes. It knows no tokenizer.
 """
 from __future__ import annotations
 
 import importlib.util
 import os
+import platform
+import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from glob import glob
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import torch
 
 from unspool.core.errors import FormatError, ModelError, ParameterError
 from unspool.core.sockets import Model
+from unspool.core.values import shown
 from unspool.files.folder import Source, inspect
 from unspool.files.gguf import read_gguf
 from unspool.files.safetensors import read_safetensors
 from unspool.models.config import Config
-from unspool.models.decoder import Decoder
-from unspool.models.fingerprint import fingerprint
 from unspool.models.gguf_config import config_of
+from unspool.models.options import Options
 from unspool.models.rope import UnsupportedError
-from unspool.models.weights import EMBEDDING, HEAD, Array, Stored, take
+from unspool.models.weights import EMBEDDING, HEAD, Stored, check, take
 
-TYPES = {"float32": torch.float32, "float64": torch.float64}
+NUMERICS = ("default", "fast", "reference")
+TYPES = ("float32", "float64")
+WITHOUT_TORCH = (
+    "install the extra 'torch' (pip install 'unspool[torch]'); without it Llama, Mistral and Qwen "
+    "models run on device 'cpu' in numerics 'default' or 'fast'"
+)
+DRIVERS = ("/dev/nvidia*", "/dev/dxg", "/dev/kfd")  # NVIDIA's, Windows' in its Linux, AMD's
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model of one of our own families, its tensors under the file's own names."""
+
+    config: Config
+    stored: Mapping[str, Stored]
+    gguf: bool
+    notes: tuple[str, ...]
 
 
 def load_model(
     source: Any,
     *,
     device: str | None = None,
-    dtype: str | torch.dtype | None = None,
-    numerics: str = "reference",
+    dtype: Any = None,
+    numerics: str | None = None,
+    options: Options | None = None,
 ) -> Model:
     """A model from a Source, a path, the id of a cached Hugging Face model, or a loaded one.
 
-    `device`: as torch names it (default: cuda, mps or cpu, the first there is); `dtype`: "float32"
-    (default) or "float64". Raises ParameterError for another number type or numerics, ModelError
-    and FormatError for a model that cannot be found or read.
+    `device`: as torch names it, None: see `pick_device`. `dtype`: "float32" or "float64", for
+    numerics 'reference'. `numerics`: one of NUMERICS, None: see `choose`. `options`: of the
+    compiled CPU way; the others refuse them. Raises ParameterError for another value or what does
+    not go together, ModelError and FormatError for a model that cannot be found, read or run here.
     """
-    if numerics != "reference":
-        raise ParameterError(
-            f"numerics = {numerics!r} is not in this version: use 'reference'", "numerics"
-        )
+    options = options or Options()
+    _check_asked(numerics, dtype)
     if not isinstance(source, str | Path | Source):
-        wrapped: Model = _transformers().wrap(source, device, dtype)
-        return wrapped
-    where, kind = pick_device(device), number_type(dtype)
-    if where.startswith("mps") and kind == torch.float64:
-        raise ParameterError("dtype = 'float64' is not on mps: use device='cpu'", "dtype")
+        model: Model = _transformers(options).wrap(source, device, dtype)
+        return _noted(model, numerics)
+    where = pick_device(device)
+    kind = number_type(dtype, where)
     if not isinstance(source, Source):
         source = inspect(cached(str(source)))
-    if source.kind == "gguf":
-        return _from_gguf(source, where, kind)
     try:
-        config = configure(source.config)
-    except UnsupportedError as reason:
-        why = f"our own families lack {reason}"
-        loaded: Model = _transformers().load(source, where, kind, (*source.notes, why))
-        return loaded
-    tensors = read_safetensors(source.weights)
-    config = _untied_if_stored_so(config, tensors)
-    arrays = take(tensors, config, wide=kind == torch.float64)
-    return _decoder(config, arrays, where, kind, source.notes)
+        found = _gguf(source) if source.kind == "gguf" else _safetensors(source)
+    except UnsupportedError as lack:
+        notes = (*source.notes, f"our own families lack {lack}")
+        model = _transformers(options).load(source, where, kind or TYPES[0], notes)
+        return _noted(model, numerics)
+    way, chosen = choose(where, kind, numerics)
+    if way == "native":
+        return _native(found, chosen, options)
+    options.refuse(f"numerics {chosen!r} on {where} runs in torch")
+    return _torch(found, where, kind or TYPES[0], chosen)
 
 
-def _transformers() -> ModuleType:
-    """The adapter, imported only when a model needs it."""
+def choose(
+    device: str, dtype: str | None, numerics: str | None
+) -> tuple[Literal["native", "torch"], str]:
+    """What runs a model of our own families, and in which numerics.
+
+    Unless asked for, numerics are 'default' on the CPU and 'reference' elsewhere, or where a
+    number type was given. Raises ParameterError for 'fast' on another device than the CPU.
+    """
+    on_cpu = device.startswith("cpu")
+    if numerics is None:
+        numerics = "default" if on_cpu and dtype is None else "reference"
+    if numerics == "reference":
+        return "torch", numerics
+    if on_cpu:
+        return "native", numerics
+    if numerics == "fast":
+        raise ParameterError(
+            f"numerics = 'fast' is for the CPU, not for device {device!r}: use 'default', or "
+            "device='cpu'",
+            "numerics",
+        )
+    return "torch", numerics
+
+
+def _check_asked(numerics: object, dtype: object) -> None:
+    known = isinstance(numerics, str) and numerics in NUMERICS
+    if numerics is not None and not known:
+        raise ParameterError(
+            f"numerics = {shown(numerics)}: there are {', '.join(NUMERICS)}", "numerics"
+        )
+    if dtype is not None and numerics not in (None, "reference"):
+        raise ParameterError(
+            f"dtype = {shown(str(dtype))} with numerics = {numerics!r}: a number type belongs to "
+            "numerics 'reference', leave one of the two out",
+            "dtype",
+        )
+
+
+def pick_device(device: str | None) -> str:
+    """The device asked for; for None or "auto" the best there is: cuda, mps or the CPU.
+
+    Where nothing hints at another device, the CPU is the best without asking torch. Raises
+    ParameterError for a device that is not there, ModelError for one that needs torch without it.
+    """
+    if device == "cpu":
+        return device
+    if device is not None and device != "auto":
+        usable: str = _needing_torch(f"device {shown(device)}", "torch_load").usable(device)
+        return usable
+    if not another_device():
+        return "cpu"
+    best: str = _needing_torch("a device beside the CPU", "torch_load").best_device()
+    return best
+
+
+def another_device() -> bool:
+    """Whether it is worth to import torch and ask: it is installed, and so is a GPU's driver.
+
+    A driver shows by its files, on a Mac by the processor. It may be there without a GPU, which
+    torch will find; a GPU whose driver is none of these has to be asked for by name.
+    """
     try:
-        return import_module("unspool.models.hf")
-    except ImportError as error:
+        if importlib.util.find_spec("torch") is None:
+            return False
+    except (ImportError, ValueError):  # hidden by an import hook
+        return False
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    if sys.platform == "win32":
+        return os.path.exists(os.path.expandvars(r"%SystemRoot%\System32\nvcuda.dll"))
+    return any(glob(path) for path in DRIVERS)
+
+
+def number_type(dtype: Any, device: str) -> str | None:
+    """The name of a number type, torch's own among them. Raises ParameterError for any other."""
+    if dtype is None:
+        return None
+    name = str(dtype).removeprefix("torch.")
+    if name not in TYPES:
+        raise ParameterError(
+            f"dtype = {name!r} is not in this version: numerics 'reference' computes in "
+            f"{' or '.join(TYPES)}",
+            "dtype",
+        )
+    if name == "float64" and device.startswith("mps"):
+        raise ParameterError("dtype = 'float64' is not on mps: use device='cpu'", "dtype")
+    return name
+
+
+def cached(name: str) -> str:
+    """A path as it is; the id of a Hugging Face model as the folder of its cached snapshot."""
+    if os.path.exists(os.path.expanduser(name)) or name.count("/") != 1 or name[0] in "./~":
+        return name
+    try:
+        from huggingface_hub import snapshot_download
+
+        return str(snapshot_download(name, local_files_only=True))
+    except Exception as error:  # the library has a dozen kinds for "not here"
         raise ModelError(
-            f"this model needs transformers, which is not installed ({error}): install the extra "
-            "'torch'"
+            f"{name!r} is neither a path nor in the local Hugging Face cache "
+            f"({type(error).__name__}): fetch it first, nothing is downloaded unasked"
         ) from None
 
 
@@ -98,52 +208,8 @@ def configure(raw: Mapping[str, Any]) -> Config:
     return config
 
 
-def pick_device(device: str | None) -> str:
-    """The device asked for, else the best there is. Raises ParameterError for one there is not."""
-    if device is None or device == "auto":
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        if torch.empty(0, device=device).is_meta:
-            raise RuntimeError("it holds no numbers")
-    except (RuntimeError, AssertionError, TypeError) as error:
-        first = str(error).splitlines()[0]
-        raise ParameterError(
-            f"device = {device!r} cannot be used ({first}): try 'cpu'", "device"
-        ) from None
-    return device
-
-
-def number_type(dtype: str | torch.dtype | None) -> torch.dtype:
-    """float32 unless float64 is asked for. Raises ParameterError for any other."""
-    name = "float32" if dtype is None else str(dtype).removeprefix("torch.")
-    if name not in TYPES:
-        raise ParameterError(
-            f"dtype = {name!r} is not in this version: numerics 'reference' computes in "
-            f"{' or '.join(TYPES)}",
-            "dtype",
-        )
-    return TYPES[name]
-
-
-def cached(name: str) -> str:
-    """A path as it is; the id of a Hugging Face model as the folder of its cached snapshot."""
-    if os.path.exists(os.path.expanduser(name)) or name.count("/") != 1 or name[0] in "./~":
-        return name
-    try:
-        from huggingface_hub import snapshot_download
-
-        return str(snapshot_download(name, local_files_only=True))
-    except Exception as error:  # the library has a dozen kinds for "not here"
-        raise ModelError(
-            f"{name!r} is neither a path nor in the local Hugging Face cache "
-            f"({type(error).__name__}): fetch it first, nothing is downloaded unasked"
-        ) from None
-
-
-def _from_gguf(source: Source, where: str, kind: torch.dtype) -> Decoder:
-    file = read_gguf(source.weights)
+def _gguf(source: Source) -> Checkpoint:
+    file = source.file or read_gguf(source.weights)
     embedding = file.tensors.get("token_embd.weight")
     if embedding is None:
         raise ModelError(f"{source.weights}: no token_embd.weight: it is not a whole model")
@@ -154,21 +220,55 @@ def _from_gguf(source: Source, where: str, kind: torch.dtype) -> Decoder:
     if "rope_freqs.weight" in file.tensors:
         factors = file.tensors["rope_freqs.weight"].dequantised()
         config = replace(config, rope=config.rope.divided(factors.tolist()))
-    return _decoder(config, take(file.tensors, config, gguf=True), where, kind, source.notes)
+    return Checkpoint(config, file.tensors, True, source.notes)
 
 
-def _untied_if_stored_so(config: Config, tensors: Mapping[str, Stored]) -> Config:
-    """A head stored beside the embedding it is tied to, with other numbers, is used as stored."""
-    if config.tied and HEAD in tensors and EMBEDDING in tensors:
-        head, embedding = tensors[HEAD].numpy(), tensors[EMBEDDING].numpy()
-        return replace(config, tied=np.array_equal(head, embedding))
-    return config
+def _safetensors(source: Source) -> Checkpoint:
+    config = configure(source.config)
+    stored = read_safetensors(source.weights)
+    if config.tied and HEAD in stored and EMBEDDING in stored:
+        # A head stored beside the embedding it is tied to, with other numbers, is used as stored.
+        tied = np.array_equal(stored[HEAD].numpy(), stored[EMBEDDING].numpy())
+        config = replace(config, tied=tied)
+    return Checkpoint(config, stored, False, source.notes)
 
 
-def _decoder(
-    config: Config, arrays: Mapping[str, Array], where: str, kind: torch.dtype, notes: Any
-) -> Decoder:
-    weights = {name: torch.from_numpy(array).to(kind) for name, array in arrays.items()}
-    mark = fingerprint(config, weights.items())
-    on_device = {name: tensor.to(where) for name, tensor in weights.items()}
-    return Decoder(config, on_device, mark, tuple(notes))
+def _native(found: Checkpoint, numerics: str, options: Options) -> Model:
+    check(found.stored, found.config, gguf=found.gguf)
+    from unspool.models.native import native  # and Numba with it
+
+    return native(found.config, found.stored, gguf=found.gguf, numerics=numerics,
+                  notes=found.notes, options=options)
+
+
+def _torch(found: Checkpoint, device: str, dtype: str, numerics: str) -> Model:
+    module = _needing_torch(f"numerics {numerics!r}", "torch_load")
+    arrays = take(found.stored, found.config, gguf=found.gguf, wide=dtype == "float64")
+    model: Model = module.load(
+        found.config, arrays, device=device, dtype=dtype, numerics=numerics, notes=found.notes
+    )
+    return model
+
+
+def _transformers(options: Options) -> ModuleType:
+    """The adapter, for a model that is not of our own families."""
+    options.refuse("a model that is not of our own families runs through transformers")
+    return _needing_torch("a model that is not of our own families", "hf")
+
+
+def _noted(model: Model, numerics: str | None) -> Model:
+    """With a note when other numerics were asked for than transformers has."""
+    if numerics not in (None, model.numerics):
+        model.notes += (f"numerics {numerics!r} are not to be had through transformers",)
+    return model
+
+
+def _needing_torch(what: str, module: str) -> ModuleType:
+    """A module of this room that imports torch."""
+    try:
+        return import_module(f"unspool.models.{module}")
+    except ImportError as error:
+        raise ModelError(
+            f"{what} needs torch and transformers, which cannot be imported ({error}): "
+            f"{WITHOUT_TORCH}"
+        ) from None

@@ -41,12 +41,14 @@ GGUF_PARTS = {
 
 
 class Stored(Protocol):
-    """A tensor of a weights file, decoded when asked."""
+    """A tensor of a weights file, decoded when asked. `raw`: its bytes, (bytes,) of uint8."""
 
     @property
     def shape(self) -> Shape: ...
     @property
     def type(self) -> str: ...
+    @property
+    def raw(self) -> npt.NDArray[np.uint8]: ...
     def dequantised(self) -> npt.NDArray[np.float32]: ...
     def numpy(self) -> Array: ...
 
@@ -101,15 +103,15 @@ def take(
     With `gguf`, `stored` has GGUF's names and, for Llama and Mistral, its order of rows in q and k.
     Raises ModelError naming what is missing, extra or of another shape.
     """
+    check(stored, config, gguf=gguf)
     names = expected(config)
-    _check(stored, names, config, gguf)
 
     def load(name: str) -> Array:
         tensor = stored[gguf_name(name) if gguf else name]
         array: Array = tensor.dequantised()
         if wide and tensor.type == "F64":
             array = tensor.numpy().copy()
-        if gguf and config.family in ("llama", "mistral"):
+        if gguf:
             unpermute(name, array, config)
         return array
 
@@ -117,9 +119,9 @@ def take(
         return dict(zip(names, pool.map(load, names), strict=True))
 
 
-def _check(
-    stored: Mapping[str, Stored], names: Mapping[str, Shape], config: Config, gguf: bool
-) -> None:
+def check(stored: Mapping[str, Stored], config: Config, *, gguf: bool) -> None:
+    """Raises ModelError naming weights that are missing, extra or of another shape."""
+    names = expected(config)
     there = {gguf_name(name) if gguf else name: shape for name, shape in names.items()}
     if missing := sorted(there.keys() - stored.keys()):
         raise ModelError(_listing("the weights lack", missing, "fetch the whole model"))
@@ -142,12 +144,21 @@ def _listing(what: str, names: list[str], fix: str) -> str:
     return f"{what} {', '.join(names[:3])}{more}: {fix}"
 
 
-def unpermute(name: str, array: Array, config: Config) -> None:
-    """Put the rows of q and k back, in place, to the order that turns pairs (i, i + size / 2).
+def row_order(name: str, config: Config) -> npt.NDArray[np.int64] | None:
+    """Where GGUF keeps each row of a weight: `stored[order]` has the rows as transformers has them.
 
-    GGUF stores the two numbers of a pair next to each other for the Llama architecture.
+    None: in the same order. For the Llama architecture GGUF stores the two numbers of a rotary
+    pair next to each other, while q and k here turn pairs (i, i + size / 2).
     """
     heads = {"q_proj": config.heads, "k_proj": config.kv_heads}.get(name.split(".")[-2])
-    if heads is not None:
-        pairs = array.reshape(heads, config.size // 2, 2, -1)
-        array[...] = pairs.swapaxes(1, 2).reshape(array.shape)
+    if heads is None or config.family not in ("llama", "mistral"):
+        return None
+    pairs = np.arange(heads * config.size).reshape(heads, config.size // 2, 2)
+    return pairs.swapaxes(1, 2).reshape(-1)
+
+
+def unpermute(name: str, array: Array, config: Config) -> None:
+    """Put the rows of a weight out of a GGUF file, in place, into transformers' order."""
+    order = row_order(name, config)
+    if order is not None:
+        array[...] = array[order]

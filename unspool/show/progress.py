@@ -32,8 +32,12 @@ class Progress:
             return
         while not self.done.wait(TICK):
             seconds = time.monotonic() - started
-            print(f"\r{self.what} ... {seconds:.0f} s", end="", file=self.file, flush=True)
+            print(f"\r\x1b[K{self.what} ... {seconds:.0f} s", end="", file=self.file, flush=True)
         print("\r\x1b[K", end="", file=self.file, flush=True)
+
+    def say(self, what: str) -> None:
+        """What is going on now."""
+        self.what = what
 
     def __enter__(self) -> Self:
         if self.thread:

@@ -39,6 +39,6 @@ class EndTokens:
         return None
 
     def after(self, state: object, branch: Branch) -> tuple[None, Ended | None]:
-        if self.ignored:
+        if self.ignored or branch.settled.token not in self.ids:
             return None, None
         return StopTokens(self.ids, self.piece).after(state, branch)

@@ -1,0 +1,67 @@
+"""Rows on their way from the model: to the host, with their turns, and kept over a forward."""
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from unspool.engine.scored import host, scored, together
+from unspool.kernels.facts import facts_of
+from unspool.kernels.logits import Compiled
+
+
+@dataclass
+class Turn:
+    rows: int
+
+
+class Scores:
+    """Of a model that writes every forward into the same buffer."""
+
+    buffer = np.zeros((3, 4), np.float32)
+
+    def __init__(self, value, count):
+        self.value, self.count = value, count
+
+    def rows(self):
+        self.buffer[:] = self.value
+        return self.buffer[:self.count]
+
+
+class Telling(Scores):
+    def facts(self):
+        facts = facts_of(self.rows())
+        facts.table[:, 0] = 17
+        return facts
+
+
+def test_rows_of_a_device_come_to_the_host():
+    rows = torch.tensor([[1.0, 2.0]])
+    assert host(rows).tolist() == [[1.0, 2.0]]
+    same = np.ones((1, 2))
+    assert host(same) is same
+
+
+def test_each_turn_has_its_rows_in_order_and_no_copy_is_made():
+    turns = [Turn(1), Turn(0), Turn(2)]
+    got = scored(Scores(5, 3), turns)
+    assert [(turn, first) for turn, first in got.placed()] == [
+        (turns[0], 0), (turns[1], 1), (turns[2], 1)]
+    assert got.logits.values is not None and np.shares_memory(got.logits.values, Scores.buffer)
+
+
+@pytest.mark.parametrize(("kind", "peak"), [(Scores, 5), (Telling, 17)])
+def test_what_the_model_knows_of_its_rows_is_taken(kind, peak):
+    got = scored(kind(5, 1), [Turn(1)])
+    assert isinstance(got.logits, Compiled) and got.logits.facts[0][0] == peak
+
+
+def test_parts_are_kept_although_the_next_forward_writes_over_them():
+    def forwards():
+        for value, count in ((1, 1), (2, 2), (3, 0)):
+            yield scored(Scores(value, count), [Turn(count)])
+
+    whole = together(forwards())
+    assert whole.logits.values[:, 0].tolist() == [1, 2, 2]
+    assert [first for _, first in whole.placed()] == [0, 1, 3]
+    assert together([]) is None

@@ -1,0 +1,139 @@
+"""Faults of the compiled path, each with the subject that it is planted under.
+
+Most change the order of a sum, and nothing else: the texts stay the same, and only bits show it.
+"""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+from mutants import mutant, tile_changed, unkept
+from subjects import on_cpu
+
+from unspool.kernels.pages import PAGE
+from unspool.models import native, program
+from unspool.models.pages import Pages
+
+FLOATS = """\
+        for k in range(blocks):
+            out = add_floats("""
+FLOATS_BACKWARDS = """\
+        for n in range(blocks):
+            k = blocks - 1 - n if rows == 1 else n
+            out = add_floats("""
+CODES = """\
+        for b in range(blocks):
+            at = weights + GROUPS * RECORD * b
+            total = zeros(i32x8, count)
+            for word in range(8):
+                packed = load_groups(i16x16"""
+CODES_BACKWARDS = CODES.replace("for b in range(blocks):\n", """for n in range(blocks):
+            b = blocks - 1 - n if rows == 4 else n
+""")
+SEGMENTS = """\
+            while number <= end:
+                score(what, keys, sizes, query, number, scratch)
+                weigh(sizes, query, number, scratch, state)
+                add_values(what, values, sizes, query, number, (scratch, state))
+                if slot < 0:
+                    add_state(sizes, whole, state)
+                number += 1
+"""
+SEGMENTS_OF_THE_CHUNK = """\
+            chunk = read_i64(read_i64(step + 8 * POSITIONS))
+            if slot >= 0:
+                chunk = 0
+            before = Query(query.q, query.table, query.layer, query.head, query.lowest,
+                           min(query.end, chunk), query.mask, query.scale)
+            after = Query(query.q, query.table, query.layer, query.head, max(query.lowest, chunk),
+                          query.end, query.mask, query.scale)
+            while number <= end:
+                for turn in range(2 if chunk > 0 else 1):
+                    part = before if chunk > 0 and turn == 0 else after
+                    score(what, keys, sizes, part, number, scratch)
+                    weigh(sizes, part, number, scratch, state)
+                    add_values(what, values, sizes, part, number, (scratch, state))
+                    if slot < 0:
+                        add_state(sizes, whole, state)
+                number += 1
+"""
+
+
+def a_single_row_summed_backwards():
+    return tile_changed("unquantised", FLOATS, FLOATS_BACKWARDS)
+
+
+def quantised_sums_in_another_order():
+    """In tiles of four rows."""
+    return tile_changed("q8", CODES, CODES_BACKWARDS)
+
+
+@contextmanager
+def segments_that_start_at_the_chunk():
+    changed = mutant("attention", SEGMENTS, SEGMENTS_OF_THE_CHUNK)
+    with unkept(), patch.object(program.attention, "attend", changed.attend):
+        yield
+
+
+def segments_added_backwards_when_shared_out():
+    plan = native.attended
+
+    def careless(positions, kv_heads, threads):
+        found = plan(positions, kv_heads, threads)
+        queries = found.queries.copy()
+        for _, first, count in found.merges:
+            of_row = (queries[:, 3] >= first) & (queries[:, 3] < first + count)
+            queries[of_row, 3] = queries[of_row, 3][::-1]
+        return replace(found, queries=queries)
+
+    return patch.object(native, "attended", careless)
+
+
+def keys_of_a_rejected_draft_kept():
+    """The text goes on behind them."""
+    place = native.place
+
+    def careless(spans, layout, buffers):
+        place(spans, layout, buffers)
+        at = 0
+        for span in spans:
+            store, end = span.lease.store, at + len(span.tokens)
+            kept = max(getattr(store, "written", 0) - span.start, 0)
+            store.written = span.start + kept + len(span.tokens)
+            store.room(store.written)
+            buffers.positions[at:end] += kept
+            buffers.tables[at:end] = store.table
+            at = end
+
+    return patch.object(native, "place", careless)
+
+
+def a_store_copied_one_token_short():
+    copy = Pages.copy
+
+    def careless(self, length):
+        copied = copy(self, length)
+        page, at = divmod(length - 1, PAGE)
+        blocks = copied.slabs[0][..., page, :].view(np.float32)  # [layers, heads, 2, floats]
+        padded = self.layout.padded
+        blocks[:, :, 0].reshape(*blocks.shape[:2], padded, PAGE)[..., at] = 0
+        blocks[:, :, 1].reshape(*blocks.shape[:2], PAGE, padded)[..., at, :] = 0
+        return copied
+
+    return patch.object(Pages, "copy", careless)
+
+
+def quantised():
+    return on_cpu("qwen3", "Q8_0", head_dim=16)
+
+
+FAULTS = {
+    a_single_row_summed_backwards: on_cpu,
+    quantised_sums_in_another_order: quantised,
+    segments_that_start_at_the_chunk: on_cpu,
+    segments_added_backwards_when_shared_out: on_cpu,
+    keys_of_a_rejected_draft_kept: quantised,
+    a_store_copied_one_token_short: on_cpu,
+}
