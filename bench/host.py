@@ -19,7 +19,7 @@ from bench.figure import Figure, at_most, seen
 from bench.pair import ids, ours
 from bench.texts import TEXTS
 from unspool.core.sockets import Span
-from unspool.kernels.jit import Kernel
+from unspool.kernels.machine.jit import Kernel
 from unspool.llm.llm import LLM
 from unspool.llm.prompts import Request
 from unspool.memories import Dense

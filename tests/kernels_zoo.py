@@ -4,10 +4,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from unspool.kernels import attention, keys, pages, queries, reference, rope, step
-from unspool.kernels.step import WORDS
-from unspool.kernels.team import Program, Team
-from unspool.kernels.words import word_of
+from unspool.kernels import reference
+from unspool.kernels.layer import attention, keys, pages, queries, rope, step
+from unspool.kernels.layer.step import WORDS
+from unspool.kernels.machine.team import Program, Team
+from unspool.kernels.machine.words import word_of
 from unspool.models.pages import Pages
 
 FREQUENCIES = 10_000.0

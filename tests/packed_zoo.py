@@ -5,10 +5,11 @@ import numpy as np
 
 from unspool.files.quants import dequantise
 from unspool.files.tensor import Tensor
-from unspool.kernels import embed, matmul, step
-from unspool.kernels.activations import BYTES, F32, encode
-from unspool.kernels.formats import FORMATS
-from unspool.kernels.jit import kernel
+from unspool.kernels.layer import step
+from unspool.kernels.machine.jit import kernel
+from unspool.kernels.weights import embed, matmul
+from unspool.kernels.weights.activations import BYTES, F32, encode
+from unspool.kernels.weights.formats import FORMATS
 from unspool.models.native import native
 from unspool.models.options import Options
 from unspool.models.packed import Part, pack, shape_of

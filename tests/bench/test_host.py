@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bench import host
-from unspool.kernels.facts import facts_of
-from unspool.kernels.jit import Kernel
+from unspool.kernels.machine.jit import Kernel
+from unspool.kernels.reading.facts import facts_of
 from unspool.llm.facts import Facts
 
 ROWS = np.random.default_rng(0).normal(0, 3, (4, 1500)).astype(np.float32)

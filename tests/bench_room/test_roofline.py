@@ -5,7 +5,7 @@ import pytest
 
 from unspool.bench.roofline import PACKED, Kind, Weights, bandwidth, share, weights_of
 from unspool.files.folder import inspect
-from unspool.kernels.formats import FORMATS
+from unspool.kernels.weights.formats import FORMATS
 
 
 def test_the_bandwidth_is_the_best_readers_median():

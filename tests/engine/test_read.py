@@ -9,8 +9,8 @@ from unspool.core.job import Job
 from unspool.core.request import Request
 from unspool.core.slot import Reading
 from unspool.engine.read import Open, read
-from unspool.kernels.logits import logits_of
-from unspool.kernels.noise import gumbel
+from unspool.kernels.reading.logits import logits_of
+from unspool.kernels.reading.noise import gumbel
 from unspool.rules import KINDS, greedy, rule, temperature, top_k, top_p
 from unspool.strategies import Sample
 

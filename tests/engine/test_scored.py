@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from unspool.engine.scored import host, scored, together
-from unspool.kernels.facts import facts_of
-from unspool.kernels.logits import Compiled
+from unspool.kernels.reading.facts import facts_of
+from unspool.kernels.reading.logits import Compiled
 
 
 @dataclass

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from unspool.engine.shaped import Best, Kept, Whole
-from unspool.kernels.logits import logits_of
-from unspool.kernels.noise import gumbel
+from unspool.kernels.reading.logits import logits_of
+from unspool.kernels.reading.noise import gumbel
 
 ROWS = np.array([[0.5, 2.0, -1.0, 2.0], [1.0, -np.inf, 3.0, 0.0], [-np.inf, 1.0, 1.0, 1.0]])
 PLACES = [(5, 0, 1, 0), (6, 1, 2, 0), (2**64 - 1, 0, 3, 6)]

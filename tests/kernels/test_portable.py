@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernels_zoo import Forward, Shape, noise, written
 
-from unspool.kernels import pages
+from unspool.kernels.layer import pages
 
 SHAPES = [
     Shape(size=10, norms=(1 + noise(10, seed=1), 1 + noise(10, seed=2))),

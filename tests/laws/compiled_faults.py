@@ -12,7 +12,7 @@ import numpy as np
 from mutants import mutant, tile_changed, unkept
 from subjects import on_cpu
 
-from unspool.kernels.pages import PAGE
+from unspool.kernels.layer.pages import PAGE
 from unspool.models import native, program
 from unspool.models.pages import Pages
 
@@ -62,17 +62,17 @@ SEGMENTS_OF_THE_CHUNK = """\
 
 
 def a_single_row_summed_backwards():
-    return tile_changed("unquantised", FLOATS, FLOATS_BACKWARDS)
+    return tile_changed("weights.unquantised", FLOATS, FLOATS_BACKWARDS)
 
 
 def quantised_sums_in_another_order():
     """In tiles of four rows."""
-    return tile_changed("q8", CODES, CODES_BACKWARDS)
+    return tile_changed("weights.q8", CODES, CODES_BACKWARDS)
 
 
 @contextmanager
 def segments_that_start_at_the_chunk():
-    changed = mutant("attention", SEGMENTS, SEGMENTS_OF_THE_CHUNK)
+    changed = mutant("layer.attention", SEGMENTS, SEGMENTS_OF_THE_CHUNK)
     with unkept(), patch.object(program.attention, "attend", changed.attend):
         yield
 

@@ -15,13 +15,17 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from unspool.kernels import embed, jit, matmul, projection
+from unspool.kernels.machine import jit
+from unspool.kernels.weights import embed, matmul, projection
 
 OTHERS = count(100)  # format ids that no format has
 
 
 def mutant(name: str, old: str, new: str) -> ModuleType:
-    """`unspool.kernels.<name>` with `new` in place of `old`, which must be there once."""
+    """`unspool.kernels.<name>` with `new` in place of `old`, which must be there once.
+
+    `name`: with its room, such as "weights.q4".
+    """
     original = importlib.import_module(f"unspool.kernels.{name}")
     path = Path(str(original.__file__))
     source = path.read_text()

@@ -22,6 +22,7 @@ from unspool.core.prefix import prefix
 from unspool.core.sockets import Reader, Span
 from unspool.memories import MEMORIES
 
+
 @pytest.fixture(params=FEATURES, scope="module")
 def pair(request):
     family, features = FEATURES[request.param]

@@ -6,7 +6,7 @@ from packed_zoo import compiled, weights_of
 
 from unspool.core.errors import ModelError
 from unspool.core.sockets import Span
-from unspool.kernels.facts import facts_of
+from unspool.kernels.reading.facts import facts_of
 from unspool.models.decoder import Decoder
 from unspool.models.fingerprint import fingerprint
 

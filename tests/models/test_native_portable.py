@@ -39,6 +39,6 @@ def test_a_plain_cpu_gives_the_same_bits():
 
 
 if __name__ == "__main__":
-    from unspool.kernels.cpu import features
+    from unspool.kernels.machine.cpu import features
 
     print(len(features()), digest())

@@ -4,7 +4,7 @@ import pytest
 from kernels_zoo import Forward, Shape, stored, written
 from models_zoo import Held
 
-from unspool.kernels.pages import BF16, INT8, Layout
+from unspool.kernels.layer.pages import BF16, INT8, Layout
 from unspool.models.pages import Pages, pages_of
 
 LAYOUT = Layout(layers=3, kv_heads=2, size=10)

@@ -92,7 +92,7 @@ def _compiled_for() -> dict[str, str | None]:
         from llvmlite.binding import get_host_cpu_name
         from numba import config
 
-        from unspool.kernels.cpu import features
+        from unspool.kernels.machine.cpu import features
     except (ImportError, OSError) as error:
         return {"cpu": f"cannot be told ({error})"}
     return {

@@ -56,7 +56,7 @@ class Setup:
         what = f"loading {self.name or 'the default model'}"
         with Progress(what, sys.stderr, quiet=self.quiet) as progress:
             import unspool
-            from unspool.kernels import jit
+            from unspool.kernels.machine import jit
 
             jit.WATCHERS.append(lambda kernel: progress.say(f"{what}, compiling {kernel} (once)"))
             loaded = unspool.load(self.name, **self.load)

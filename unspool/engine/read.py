@@ -18,11 +18,11 @@ from unspool.core.slot import Slot
 from unspool.core.sockets import Rule
 from unspool.engine.shape import Recipe, shape_rows
 from unspool.engine.shaped import Group, Left
-from unspool.kernels.facts import BEST, FAULT, NORM, PEAK
-from unspool.kernels.logits import Logits
-from unspool.kernels.noise import Place
-from unspool.kernels.philox import draw
-from unspool.kernels.plain import Floats
+from unspool.kernels.reading.facts import BEST, FAULT, NORM, PEAK
+from unspool.kernels.reading.logits import Logits
+from unspool.kernels.reading.noise import Place
+from unspool.kernels.reading.philox import draw
+from unspool.kernels.reading.plain import Floats
 
 SEED, WORD = 2**64 - 1, 2**32 - 1  # bits of a place that noise depends on
 DAMAGED = ("the model gave NaN, infinity or no score at all; the weights or the prompt's keys are "

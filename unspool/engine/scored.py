@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unspool.core.sockets import Scores
 from unspool.engine.runner import Turn
-from unspool.kernels.logits import Logits, logits_of
+from unspool.kernels.reading.logits import Logits, logits_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +31,8 @@ class Scored:
 def scored(scores: Scores, turns: Sequence[Turn]) -> Scored:
     """Wait for the rows. They belong to the model and are valid until its next forward.
 
-    A model that knows the facts of its rows (`kernels/facts.py: RowFacts`) offers them in a method
-    `facts` of its scores.
+    A model that knows the facts of its rows (`kernels/reading/facts.py: RowFacts`) offers them in a
+    method `facts` of its scores.
     """
     rows, facts = host(scores.rows()), getattr(scores, "facts", None)
     return Scored(logits_of(rows, facts and facts()), turns)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unspool.engine.shaped import Best, Group, Kept, Left, Whole
-from unspool.kernels.head import TOP, Head
-from unspool.kernels.logits import Logits, logits_of
-from unspool.kernels.plain import Floats, Plain
+from unspool.kernels.reading.head import TOP, Head
+from unspool.kernels.reading.logits import Logits, logits_of
+from unspool.kernels.reading.plain import Floats, Plain
 from unspool.rules import KINDS, RuleValue, columns
 
 GROWTH = 16  # a head that was too small is made so many times larger

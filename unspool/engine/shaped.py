@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from unspool.kernels.draw import race_of
-from unspool.kernels.facts import BEST, FAULT, NORM, PEAK
-from unspool.kernels.logits import Logits
-from unspool.kernels.noise import Place
-from unspool.kernels.plain import Floats, Ids, log_sum_exp, top_ids
+from unspool.kernels.reading.draw import race_of
+from unspool.kernels.reading.facts import BEST, FAULT, NORM, PEAK
+from unspool.kernels.reading.logits import Logits
+from unspool.kernels.reading.noise import Place
+from unspool.kernels.reading.plain import Floats, Ids, log_sum_exp, top_ids
 
 Picks = list[tuple[int, float | None]]  # token, and its log-probability where it is known already
 

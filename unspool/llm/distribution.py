@@ -11,7 +11,7 @@ import numpy as np
 
 from unspool.core.errors import ParameterError, PromptError
 from unspool.core.values import shown
-from unspool.kernels.plain import Floats, top_ids
+from unspool.kernels.reading.plain import Floats, top_ids
 from unspool.llm.facts import Facts
 from unspool.llm.prompts import is_chat, whole
 from unspool.llm.results import Ranked, strict

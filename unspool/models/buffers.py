@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.kernels import step as words
-from unspool.kernels.activations import BYTES, F32
-from unspool.kernels.attention import slot_bytes
-from unspool.kernels.facts import room_for
-from unspool.kernels.matmul import ROWS
-from unspool.kernels.rope import angle_table
+from unspool.kernels.layer import step as words
+from unspool.kernels.layer.attention import slot_bytes
+from unspool.kernels.layer.rope import angle_table
+from unspool.kernels.reading.facts import room_for
+from unspool.kernels.weights.activations import BYTES, F32
+from unspool.kernels.weights.matmul import ROWS
 from unspool.models.config import Config
 
 SLACK = 8  # floats that a vector may read or write behind a row

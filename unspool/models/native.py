@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from unspool.core.errors import ModelError
 from unspool.core.sockets import Span
-from unspool.kernels import step as words
-from unspool.kernels.facts import RowFacts
-from unspool.kernels.pages import KINDS, Layout
-from unspool.kernels.queries import attended
-from unspool.kernels.team import Team
+from unspool.kernels.layer import step as words
+from unspool.kernels.layer.pages import KINDS, Layout
+from unspool.kernels.layer.queries import attended
+from unspool.kernels.machine.team import Team
+from unspool.kernels.reading.facts import RowFacts
 from unspool.models.buffers import Buffers
 from unspool.models.config import Config
 from unspool.models.fingerprint import fingerprint
@@ -121,11 +121,17 @@ def place(spans: Sequence[Span], layout: Layout, buffers: Buffers) -> None:
         end = at + count
         pages = pages_of(span.lease, layout)
         pages.room(span.start + count)
-        buffers.tokens[at:end] = span.tokens
-        buffers.positions[at:end] = range(span.start, span.start + count)
-        buffers.tables[at:end] = pages.table
-        buffers.chosen[chosen : chosen + span.rows] = range(end - span.rows, end)
-        at, chosen = end, chosen + span.rows
+        if count == 1:  # slices cost more than numbers
+            buffers.tokens[at], buffers.positions[at] = span.tokens[0], span.start
+            buffers.tables[at] = pages.table
+        else:
+            buffers.tokens[at:end] = span.tokens
+            buffers.positions[at:end] = range(span.start, span.start + count)
+            buffers.tables[at:end] = pages.table
+        for row in range(end - span.rows, end):
+            buffers.chosen[chosen] = row
+            chosen += 1
+        at = end
 
 
 def cores() -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.kernels.activations import F32, I8, I16
-from unspool.kernels.matmul import ROWS
+from unspool.kernels.weights.activations import F32, I8, I16
+from unspool.kernels.weights.matmul import ROWS
 from unspool.models.config import Config
 from unspool.models.packed import Matrix, Packer
 from unspool.models.weights import EMBEDDING, HEAD, NORM
@@ -69,9 +69,9 @@ def form_of(matrix: Matrix, numerics: str) -> int:
 
 def read(config: Config, packer: Packer) -> Weights:
     """Everything is handed to the packer's threads before the first result is waited for."""
+    pending = [_begin(packer, f"model.layers.{i}.") for i in range(config.layers)]
     embedding = packer.matrices([EMBEDDING])
     head = embedding if config.tied else packer.matrices([HEAD])
-    pending = [_begin(packer, f"model.layers.{i}.") for i in range(config.layers)]
     layers = [_finish(config, packer, f"model.layers.{i}.", parts)
               for i, parts in enumerate(pending)]
     return Weights(embedding[0](), layers, packer.vector(NORM), Linear([head[0]()]))

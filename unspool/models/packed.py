@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.kernels.formats import FORMATS, Format
-from unspool.kernels.matmul import GROUPS, ROWS
+from unspool.kernels.weights.formats import FORMATS, Format
+from unspool.kernels.weights.matmul import GROUPS, ROWS
 from unspool.models.arena import Arena
 from unspool.models.config import Config
 from unspool.models.weights import Stored, gguf_name, row_order

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unspool.core.sockets import Lease
-from unspool.kernels.pages import PAGE, Layout
+from unspool.kernels.layer.pages import PAGE, Layout
 
 LINE = 64  # bytes: no block shares a cache line with another
 

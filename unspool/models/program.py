@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from unspool.kernels import attention, embed, keys, matmul, projection, rowwise
-from unspool.kernels import step as words
-from unspool.kernels.jit import Kernel
-from unspool.kernels.pages import Layout
-from unspool.kernels.team import Program
-from unspool.kernels.words import word_of
+from unspool.kernels.layer import attention, keys, rowwise
+from unspool.kernels.layer import step as words
+from unspool.kernels.layer.pages import Layout
+from unspool.kernels.machine.jit import Kernel
+from unspool.kernels.machine.team import Program
+from unspool.kernels.machine.words import word_of
+from unspool.kernels.weights import embed, matmul, projection
 from unspool.models.buffers import SLACK, Buffers, address
 from unspool.models.config import Config
 from unspool.models.native_weights import Layer, Linear, Weights, form_of

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unspool.kernels.head import Head
-from unspool.kernels.plain import Floats
+from unspool.kernels.reading.head import Head
+from unspool.kernels.reading.plain import Floats
 from unspool.rules.rule import rule
 
 EDGE = 1e-6  # mass by which a sum of rounded probabilities may miss the bound it should reach

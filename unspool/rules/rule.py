@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unspool.core.prefix import Candidate
-from unspool.kernels.plain import Floats
+from unspool.kernels.reading.plain import Floats
 
 
 @dataclass(frozen=True, slots=True)

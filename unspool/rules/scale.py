@@ -1,8 +1,8 @@
 """Rules that sharpen or flatten a distribution without removing a token."""
 from __future__ import annotations
 
-from unspool.kernels.head import Head
-from unspool.kernels.plain import Floats
+from unspool.kernels.reading.head import Head
+from unspool.kernels.reading.plain import Floats
 from unspool.rules.rule import rule
 
 

@@ -32,7 +32,7 @@ def torch_sum(numbers: Any, threads: int) -> Pass:
 
 
 def own_sum(numbers: Any, threads: int) -> Pass:
-    from unspool.kernels.roofline import reader
+    from unspool.kernels.machine.roofline import reader
 
     return reader(numbers, threads)
 
