@@ -10,10 +10,9 @@ import click
 
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import prompt_options, read_prompt, system_option, with_system
-from unspool.cli.verb import Verb, print_json, save_page, setup, setup_options
+from unspool.cli.verb import Verb, print_json, save_page, setup, setup_options, working
 from unspool.core.params import Params
 from unspool.show.bars import bar_page, terminal_bars
-from unspool.show.progress import Progress
 
 
 @click.command("next", cls=Verb)
@@ -34,7 +33,7 @@ def command(**arguments: Any) -> None:
     Params.of(params)
     words = read_prompt(arguments["words"], arguments["prompt"], arguments["file"])
     with options.model() as lm:
-        with Progress("reading the prompt", sys.stderr, quiet=options.quiet):
+        with working("reading the prompt", options.quiet):
             found = lm.next(with_system(words, arguments["system"]), **params)
         rows = found.top(arguments["k"])
         if path := arguments["plot"]:

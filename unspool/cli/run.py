@@ -11,9 +11,8 @@ import click
 
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import Prompt, prompt_options, read_prompt, system_option, with_system
-from unspool.cli.verb import Setup, Verb, print_json, setup, setup_options
+from unspool.cli.verb import Setup, Verb, print_json, setup, setup_options, working
 from unspool.core.params import Params
-from unspool.show.progress import Progress
 from unspool.show.text import TintedText, print_legend
 from unspool.show.visible import harmless
 
@@ -76,7 +75,7 @@ def write(
     interrupted = False
     try:
         if writer is None:
-            with Progress("writing", sys.stderr, quiet=options.quiet):
+            with working("writing", options.quiet):
                 output = handle.result()
         else:
             output = stream(handle, writer, options)
@@ -91,7 +90,7 @@ def write(
 
 def stream(handle: Handle, writer: Writer, options: Setup) -> Output:
     commits = (event for event in handle if event.type == "commit")
-    with Progress("reading the prompt", sys.stderr, quiet=options.quiet):
+    with working("reading the prompt", options.quiet):
         first = next(commits, None)
     for event in (() if first is None else chain([first], commits)):
         writer.add(event.text, event.tokens)

@@ -10,8 +10,7 @@ import click
 
 from unspool.cli.prompt import prompt_options, read_prompt
 from unspool.cli.run import Writer
-from unspool.cli.verb import Verb, print_json, setup, setup_options
-from unspool.show.progress import Progress
+from unspool.cli.verb import Verb, print_json, setup, setup_options, working
 from unspool.show.text import print_legend
 
 
@@ -36,7 +35,7 @@ def command(**arguments: Any) -> None:
         options.say(f"scoring the text of the file {words} (its name itself: -p {words})")
         words, file = None, words
     text = read_prompt(words, prompt, file)
-    with options.model() as lm, Progress("reading the text", sys.stderr, quiet=options.quiet):
+    with options.model() as lm, working("reading the text", options.quiet):
         score = lm.score(text, given=arguments["given"])
     if options.json:
         print_json(score.to_json())

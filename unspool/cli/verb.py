@@ -53,12 +53,9 @@ class Setup:
         # Threads that spin while they wait cost much when other programs want the cores (a step
         # was nine times slower), and save little when none does. Read when torch is imported.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        what = f"loading {self.name or 'the default model'}"
-        with Progress(what, sys.stderr, quiet=self.quiet) as progress:
+        with working(f"loading {self.name or 'the default model'}", self.quiet):
             import unspool
-            from unspool.kernels.machine import jit
 
-            jit.WATCHERS.append(lambda kernel: progress.say(f"{what}, compiling {kernel} (once)"))
             loaded = unspool.load(self.name, **self.load)
         with loaded as lm:
             self.notes(lm.notes)
@@ -72,6 +69,22 @@ class Setup:
     def notes(self, notes: Sequence[str]) -> None:
         for note in notes:
             self.say(f"note: {note}")
+
+
+@contextmanager
+def working(what: str, quiet: bool) -> Iterator[None]:
+    """Progress that also says so when kernels are being compiled meanwhile."""
+    with Progress(what, sys.stderr, quiet=quiet) as progress:
+        from unspool.kernels.machine import jit
+
+        def watch(kernel: str) -> None:
+            progress.say(f"{what}, compiling {kernel} (once)")
+
+        jit.WATCHERS.append(watch)
+        try:
+            yield
+        finally:
+            jit.WATCHERS.remove(watch)
 
 
 class Verb(click.Command):

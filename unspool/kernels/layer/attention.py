@@ -95,7 +95,7 @@ def attend(group: int, size: int, kind: int) -> Kernel:
 
 @cache
 def _attend(rows: int, by_keys: int, by_values: int, kind: int) -> Kernel:
-    @kernel(OPERATION)
+    @kernel(OPERATION, name=f"attend_{rows}_{by_keys}_{by_values}_{kind}")
     def attend(args: int, step: int, first: int, last: int, scratch: int) -> None:
         what, scaled = stored(kind), kind == INT8
         keys, values = tile_of(rows, by_keys), tile_of(rows, by_values)

@@ -21,7 +21,7 @@ def rms_norm(x: int, weight: int, out: int, size: int, eps: Any) -> None:
     that take turns, in an order that depends on `size` alone.
     """
     a = b = c = d = zero(f32x8)
-    whole, left = 4 * (size & ~7), size & 7
+    whole, left = 4 * (size & ~7), size & 7  # bytes of whole vectors, and floats behind them
     for i in range(0, 4 * (size & ~31), 128):
         p, q = load(f32x8, x + i), load(f32x8, x + i + 32)
         r, s = load(f32x8, x + i + 64), load(f32x8, x + i + 96)

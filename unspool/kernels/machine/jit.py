@@ -100,7 +100,7 @@ def announce(name: str) -> None:
         watcher(name)
     if not WATCHERS and not SAID:
         SAID.append(name)
-        LOG.warning("compiling kernels for this CPU, once after an install: some ten seconds")
+        LOG.warning("compiling kernels: seconds, once for each kind of work, and then kept")
 
 
 def is_kept(function: Callable[..., Any]) -> bool:

@@ -120,7 +120,7 @@ def packer(minima: int) -> Any:
     record, raw_block, head = RECORD[minima], 18 + 2 * minima, 2 + 2 * minima
     codes = CODES[minima]
 
-    @kernel(PACK)
+    @kernel(PACK, name=f"pack_q4_{minima}")
     def pack(rows: int, blocks: int, first: int, last: int, out: int) -> None:
         for group in range(first, last):
             for row in range(8):

@@ -1,8 +1,16 @@
 """Weights in GGUF's Q8_0: 8-bit codes, 32 to a block with a 16-bit scale; weight = scale * code.
 
-Packed, a record holds one block of eight rows: their scales, then eight words of every row, each
-of four codes in the order of `activations.ORDER`. As sixteen 16-bit numbers, the low bytes of a
-word are two neighbouring columns, and the high bytes the two that stand four further.
+Packed, a record holds one block of eight rows, 272 bytes:
+
+    scales     8 x 2 bytes    of rows 0 .. 7
+    word 0     8 x 4 bytes    four codes of row 0, four of row 1, ...
+    ...
+    word 7
+
+Word 2c + n has the columns 8c + 2n, 8c + 2n + 4, 8c + 2n + 1 and 8c + 2n + 5, see
+`activations.ORDER`. So, as sixteen 16-bit numbers, its low bytes are two neighbouring columns of
+eight rows, which one instruction multiplies and adds, and its high bytes the two that stand four
+further. What a tile is given is said at `matmul.register`.
 """
 from __future__ import annotations
 
@@ -42,7 +50,7 @@ from unspool.kernels.weights.formats import PACK, Q8_0
 from unspool.kernels.weights.matmul import GROUPS, group_at, register
 from unspool.kernels.weights.packing import by_column, ordered, read_f16, words, write_floats
 
-RECORD, RAW, CODES = 272, 34, 16
+RECORD, RAW, CODES = 272, 34, 16  # bytes of a record, of a stored block, before the codes
 
 
 def tile_i16(rows: int) -> Any:
@@ -60,9 +68,9 @@ def tile_i16(rows: int) -> Any:
                 packed = load_groups(i16x16, GROUPS, at + CODES + 32 * word, RECORD)
                 low = shift_right_signed(shift_left(packed, 8), 8)
                 high = shift_right_signed(packed, 8)
-                column = x + 64 * b + 16 * (word >> 1) + 4 * (word & 1)
+                column = x + 2 * (BLOCK * b + 8 * (word >> 1) + 2 * (word & 1))  # 2 bytes each
                 total = add_pairs(low, column, x_stride, total)
-                total = add_pairs(high, column + 8, x_stride, total)
+                total = add_pairs(high, column + 2 * 4, x_stride, total)
             scale = convert_groups(f32x8, load_groups(f16x8, GROUPS, at, RECORD))
             out = add_scaled(scale, scales + 4 * b, s_stride, total, out)
         return out

@@ -102,7 +102,7 @@ def unpacker(record: int, number: Any) -> Any:
 
 
 def packer(size: int) -> Any:
-    @kernel(PACK)
+    @kernel(PACK, name=f"pack_floats_{size}")
     def pack(rows: int, blocks: int, first: int, last: int, out: int) -> None:
         for group in range(first, last):
             for row in range(8):
