@@ -8,7 +8,8 @@ from unspool.models.options import Options
 
 
 @pytest.mark.parametrize("name, value", [
-    ("threads", 0), ("threads", -1), ("threads", 1.0), ("threads", True), ("threads", "2"),
+    ("threads", 0), ("threads", 257),
+    ("threads", -1), ("threads", 1.0), ("threads", True), ("threads", "2"),
     ("kv", "f16"), ("kv", None), ("kv", []), ("kv", np.zeros(2)),
     ("quantize", "int4"), ("quantize", "f32"), ("quantize", False), ("quantize", {}),
 ])

@@ -8,6 +8,7 @@ from unspool.core.values import shown
 
 KV = ("f32", "bf16", "int8")
 QUANTIZE = ("int8",)
+MOST_THREADS = 256  # idle ones spin for a moment: thousands would stall the machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,9 @@ class Options:
 
     def __post_init__(self) -> None:
         threads = self.threads
-        if threads is not None and (type(threads) is not int or threads < 1):
-            raise ParameterError(f"threads={shown(threads)}: it must be a whole number, 1 or more, "
-                                 "or None for all cores", "threads")
+        if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
+            raise ParameterError(f"threads={shown(threads)}: it must be a whole number from 1 to "
+                                 f"{MOST_THREADS}, or None for all cores", "threads")
         if not isinstance(self.kv, str) or self.kv not in KV:
             raise ParameterError(f"kv={shown(self.kv)}: there are {', '.join(KV)}", "kv")
         given = self.quantize
