@@ -72,6 +72,8 @@ def tidy(book: Any) -> None:
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     for count, cell in enumerate(code, 1):
         cell.execution_count = count
+        # What is said on stderr, such as that kernels are compiled, comes with the first run only.
+        cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = count

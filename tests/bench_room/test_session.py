@@ -26,7 +26,9 @@ def test_decode_of_our_own(session):
     found = session().speed(decode(6, (8,)))
     assert list(found["ours"]["points"]) == ["decode", "at 8"]
     assert all(len(point["samples"]) == 2 for point in found["ours"]["points"].values())
-    assert found["ours"]["tokens_per_s"] > 0 and found["ours"]["roofline_share"] is not None
+    assert found["ours"]["tokens_per_s"] > 0
+    # A share is there unless the probe failed, as it may while other programs hold the cores.
+    assert (found["ours"]["roofline_share"] is None) == (found["roofline"]["failed"] is not None)
     assert found["ours"]["version"] and "reference" in found["ours"]["dtype"]
     assert found["roofline"]["bandwidth_gb_s"] > 0 and "numpy" in found["roofline"]["readers"]
     assert found["missing"] == {} and found["peers"] == {} and found["ratios"] == {}

@@ -32,7 +32,7 @@ def test_elsewhere_it_is_said_once():
 
 def test_on_a_terminal_the_line_goes_away():
     out = shown_within(Terminal(), "loading")
-    assert out.startswith("\rloading ... ") and out.endswith("\r\x1b[K")
+    assert out.startswith("\r\x1b[Kloading ... ") and out.endswith("\r\x1b[K")
 
 
 def test_quiet_says_nothing():
