@@ -48,7 +48,8 @@ figures: .venv/.dev
 	$(BIN)/python -m bench.figures $(ONLY)
 
 # What `unspool bench` measures beside ours, each version as it was measured. llama.cpp is compiled
-# for this machine's processor.
+# for this machine's processor, unless LLAMA says otherwise.
+LLAMA ?= -DGGML_NATIVE=ON
 peers: .venv-peers/.setup .venv-peers-vllm/.setup
 
 PEER := -m pip --disable-pip-version-check install -q
@@ -56,7 +57,7 @@ PEER := -m pip --disable-pip-version-check install -q
 .venv-peers/.setup: constraints-peers.txt
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	@echo "Installing peers into .venv-peers; llama.cpp compiles for 5 to 20 minutes ..."
-	@CMAKE_ARGS="-DGGML_NATIVE=ON" CMAKE_BUILD_PARALLEL_LEVEL=2 .venv-peers/bin/python $(PEER) \
+	@CMAKE_ARGS="$(LLAMA)" CMAKE_BUILD_PARALLEL_LEVEL=2 .venv-peers/bin/python $(PEER) \
 	    -c constraints-peers.txt torch transformers accelerate gguf openvino-genai llama-cpp-python
 	@touch $@
 
