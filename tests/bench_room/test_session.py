@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unspool.bench import engines
+from unspool.bench import engines, shaping
 from unspool.bench.peers import PEERS
 from unspool.bench.points import batch, decode, prefill
 from unspool.bench.session import Plan, Session
@@ -105,3 +105,22 @@ def test_a_peer_runs_beside_ours(name, lines):
     peer = found["peers"][name]
     assert all(peer[fact] for fact in ("version", "threads", "dtype", "cache", "build"))
     assert found["text"]["equal"][name] >= 3
+
+
+def test_shape_of_our_own(session):
+    found = session(rounds=2).shape()
+    assert found["missing"] == {} and found["ours"]["ms"] > 0
+    assert {len(point["samples"]) for point in found["ours"]["points"].values()} == {2}
+    assert list(found["ours"]["points"]) == [shaping.ONE, shaping.MIXED]
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_mixed_recipes_are_all_different():
+    recipes = [tuple(sorted(numbers.items())) for numbers in shaping.mixed()]
+    assert len(set(recipes)) == shaping.ROWS and () in recipes
+
+
+def test_shaping_beside_the_processors(session):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    found = session(rounds=1, peers=("transformers",)).shape()
+    assert found["missing"] == {} and found["ratios"].keys() == {"transformers"}

@@ -86,7 +86,7 @@ def law(*rules):
     for last, row in enumerate(TARGET):
         logits = dict(enumerate(row))
         for rule in rules:
-            [number] = rule.numbers
+            number = rule.numbers[0]
             order = sorted(logits, key=lambda t, held=logits: -held[t])
             total = sum(math.exp(v) for v in logits.values())
             if rule.name == "temperature":

@@ -4,28 +4,16 @@ import pytest
 import torch
 from bug_zoo import asked, loaded, run
 from models_zoo import markov
+from rules_zoo import kept, probabilities
 
 from unspool.core.errors import ParameterError, RowError
 from unspool.engine.engine import Engine
-from unspool.engine.shape import shape
 from unspool.memories import Dense
-from unspool.rules import greedy, min_p, temperature, top_k, top_p
+from unspool.rules import greedy, min_p, temperature, top_k, top_p, typical_p
 from unspool.strategies import Beam, Sample
 
 TYPES = ["float32", "float16", "bfloat16"]
-HEADS = [1, 2, 64, 512, 10**6]
-
-
-def kept(row, *rules, top=512):
-    [shaped] = shape(np.asarray(row, dtype=np.float64)[None], [rules], [(None,) * len(rules)], top)
-    return sorted(shaped.ids.tolist())
-
-
-def probabilities(row, *rules, top=512):
-    [shaped] = shape(np.asarray(row, dtype=np.float64)[None], [rules], [(None,) * len(rules)], top)
-    p = np.zeros(len(row))
-    p[shaped.ids] = np.exp(shaped.values - shaped.norm)
-    return p
+WAYS = pytest.mark.parametrize("dtype", [np.float32, np.float64])  # kernels, definitions
 
 
 def normal_row(kind="float32"):
@@ -34,18 +22,18 @@ def normal_row(kind="float32"):
 
 
 # ── B20 ──────────────────────────────────────────────────────────────────────────────────────────
-@pytest.mark.parametrize("top", [1, 512, 4096])
+@WAYS
 @pytest.mark.parametrize("p", [1e-3, 1e-5, 1e-9, 0.0])
 @pytest.mark.parametrize("kind", TYPES)
-def test_b20_a_tiny_top_p_leaves_the_argmax(kind, p, top):
+def test_b20_a_tiny_top_p_leaves_the_argmax(kind, p, dtype):
     row = normal_row(kind)
-    assert kept(row, top_p(p), top=top) == [int(row.argmax())]
-    assert probabilities(row, top_p(p), top=top).max() == 1
+    assert kept(row, top_p(p), dtype=dtype) == [int(row.argmax())]
+    assert probabilities(row, top_p(p), dtype=dtype).max() == 1
 
 
-@pytest.mark.parametrize("top", [1, 512, 4096])
+@WAYS
 @pytest.mark.parametrize("kind", TYPES)
-def test_b20_a_tiny_temperature_leaves_the_argmax(kind, top):
+def test_b20_a_tiny_temperature_leaves_the_argmax(kind, dtype):
     row = normal_row(kind)
     biased = row.copy()
     biased[7] = -100
@@ -55,15 +43,16 @@ def test_b20_a_tiny_temperature_leaves_the_argmax(kind, top):
         best = int(logits.argmax())
         gap = logits[best] - np.partition(logits, -2)[-2]
         for t in (1e-2, 1e-4, 1e-12, 1e-40):
-            p = probabilities(logits, temperature(t), top=top)
+            p = probabilities(logits, temperature(t), dtype=dtype)
             assert np.isfinite(p).all() and p.sum() == pytest.approx(1) and p.argmax() == best
             assert p[best] >= 1 - 4096 * np.exp(-gap / t)
-        assert probabilities(logits, temperature(1e-12), top=top)[best] == 1
+        assert probabilities(logits, temperature(1e-12), dtype=dtype)[best] == 1
 
 
-@pytest.mark.parametrize("k, size", [(1, 1), (4096, 4096), (10**9, 4096)])
-def test_b20_top_k_above_the_vocabulary_is_off(k, size):
-    assert len(kept(normal_row(), top_k(k))) == size
+@WAYS
+@pytest.mark.parametrize("k, size", [(1, 1), (4095, 4095), (4096, 4096), (10**9, 4096)])
+def test_b20_top_k_above_the_vocabulary_is_off(k, size, dtype):
+    assert len(kept(normal_row(), top_k(k), dtype=dtype)) == size
 
 
 def test_b20_top_k_0_and_minus_1_are_off_and_0_degrees_is_greedy(made):
@@ -109,27 +98,38 @@ def test_b20_a_row_without_tokens_is_an_error_and_never_an_arbitrary_id(strategy
 
 
 # ── B21 ──────────────────────────────────────────────────────────────────────────────────────────
-@pytest.mark.parametrize("top", HEADS)
+@WAYS
 @pytest.mark.parametrize("p, want", [(0.5, [0]), (0.75, [0, 1]), (0.76, [0, 1, 2])])
-def test_b21_top_p_is_the_smallest_set_that_reaches_it(p, want, top):
-    assert kept(np.log([0.5, 0.25, 0.125, 0.125]), top_p(p), top=top) == want
+def test_b21_top_p_is_the_smallest_set_that_reaches_it(p, want, dtype):
+    assert kept(np.log([0.5, 0.25, 0.125, 0.125]), top_p(p), dtype=dtype) == want
 
 
-@pytest.mark.parametrize("top", HEADS)
-def test_b21_each_filter_renormalises(top):
+@WAYS
+def test_b21_each_filter_renormalises(dtype):
     row = np.log([0.4, 0.3, 0.2, 0.1])
-    assert kept(row, top_k(2), top_p(0.55), top=top) == [0]
-    assert kept(row, top_p(0.55), top_k(2), top=top) == [0, 1]
+    assert kept(row, top_k(2), top_p(0.55), dtype=dtype) == [0]
+    assert kept(row, top_p(0.55), top_k(2), dtype=dtype) == [0, 1]
 
 
-@pytest.mark.parametrize("top", HEADS)
+@WAYS
 @pytest.mark.parametrize("t, by_min_p, by_top_p", [
     (0.5, [0], [0]), (1.0, [0, 1], [0, 1]), (2.0, [0, 1, 2, 3], [0, 1, 2])])
-def test_b21_temperature_before_and_after_the_filters(t, by_min_p, by_top_p, top):
+def test_b21_temperature_before_and_after_the_filters(t, by_min_p, by_top_p, dtype):
     row = [3.0, 2.0, 1.0, 0.0]
-    assert kept(row, temperature(t), min_p(0.2), top=top) == by_min_p
-    assert kept(row, temperature(t), top_p(0.8), top=top) == by_top_p
-    assert kept(row, min_p(0.2), temperature(t), top=top) == [0, 1]
+    assert kept(row, temperature(t), min_p(0.2), dtype=dtype) == by_min_p
+    assert kept(row, temperature(t), top_p(0.8), dtype=dtype) == by_top_p
+    assert kept(row, min_p(0.2), temperature(t), dtype=dtype) == [0, 1]
+
+
+@WAYS
+@pytest.mark.parametrize("mass, want", [(0.2, [1]), (0.5, [0, 1]), (0.95, [0, 1, 2])])
+def test_b21_typical_may_drop_the_likeliest_and_is_not_off_by_one(mass, want, dtype):
+    assert kept(np.log([0.6, 0.3, 0.1]), typical_p(mass), dtype=dtype) == want
+
+
+@WAYS
+def test_b21_typical_reads_a_row_with_holes(dtype):
+    assert kept([-np.inf, 2.0, -np.inf, 1.0], typical_p(0.5), dtype=dtype) == [1]
 
 
 def test_b21_single_batched_and_drafted_rows_keep_the_same(made):

@@ -73,6 +73,29 @@ def test_b24_ignored_ends_are_written_to_the_limit(model):
     assert (out.token_ids, out.finish_reason) == ([4] * 20, "length")
 
 
+def test_b24_before_the_least_length_no_end_token_is_written(model):
+    lm = model()
+    out = lm.generate(PROMPT, min_new_tokens=5, max_new_tokens=20)
+    assert (out.token_ids, out.finish_reason, out.stop_reason) == ([2, 3, 5, 6, 7, 4], "stop", 4)
+    assert lm.generate(PROMPT, min_length=len(PROMPT) + 5, max_new_tokens=20).token_ids == \
+        out.token_ids
+    assert lm.generate(PROMPT, min_length=len(PROMPT), max_new_tokens=20).token_ids == [4]
+
+
+def test_b24_biases_on_the_ends(model):
+    lm = model()
+    out = lm.generate(PROMPT, logit_bias={4: -100}, max_new_tokens=20)
+    assert (out.token_ids, out.finish_reason) == ([9], "stop")
+    out = lm.generate(PROMPT, logit_bias={4: -100, "9": -100}, stop_token_ids=[7],
+                      max_new_tokens=20)
+    assert (out.token_ids, out.finish_reason, out.stop_reason) == ([2, 3, 5, 6, 7], "stop", 7)
+
+
+def test_b24_a_stop_token_waits_for_the_least_length_too(model):
+    out = model().generate(PROMPT, min_new_tokens=3, stop_token_ids=[2], max_new_tokens=20)
+    assert out.token_ids == [0, 1, 0, 4]  # 1 is followed by the lowest of what is left
+
+
 # ── B25 ──────────────────────────────────────────────────────────────────────────────────────────
 WARM = (temperature(0.8),)
 ONE = asked(B, 16, rules=WARM, seed=42)

@@ -92,6 +92,15 @@ def test_values_are_read_as_they_are_written():
     assert given("--early-stopping", "never") == {"early_stopping": "never"}
     assert given("--logit-bias", '{"5": -100}') == {"logit_bias": {"5": -100}}
     assert given("--grammar", "root ::= x") == {"grammar": "root ::= x"}
+    assert given("--regex", "[a-z]+") == {"regex": "[a-z]+"}
+    assert given("--bad-words", '["a", [5]]') == {"bad_words": ["a", [5]]}
+    assert given("--bad-words", "no") == {"bad_words": "no"}
+    assert given("--order", "hf") == {"order": "hf"}
+    assert given("--order", "top_k,temp") == {"order": "top_k,temp"}
+    assert given("--samplers", '["top_k"]') == {"samplers": ["top_k"]}
+    assert given("--watermark", '{"kind": "kgw"}') == {"watermark": {"kind": "kgw"}}
+    assert given("--exponential-decay-length-penalty", "[5, 1.2]") == {
+        "exponential_decay_length_penalty": [5, 1.2]}
     assert given("-n", "3") == {"n": 3}
     assert given("--no-do-sample", "--temperature", "0") == {"temperature": 0, "do_sample": False}
     assert given() == {}
@@ -111,6 +120,10 @@ def test_both_spellings_reach_the_table_which_refuses_a_disagreement():
         ("--stop-token-ids", "1,x"),
         ("--repetition-detection", "often"),
         ("--repetition-detection", "[" * 100_000),
+        ("--logit-bias", "{5: -100}"),
+        ("--bad-words", '["a"'),
+        ("--choice", " [a, b]"),
+        ("--order", "[" * 100_000),
         ("--temprature", "1"),
     ],
 )
@@ -125,3 +138,9 @@ def test_no_flag_is_defined_twice():
         names = [name for option in run.params for name in (*option.opts, *option.secondary_opts)]
     assert len(names) == len(set(names))
     assert any(isinstance(option, Flag) for option in run.params)
+
+
+@pytest.mark.parametrize("name", ["bad-words", "choice", "logit-bias", "order"])
+def test_a_value_that_would_hide_another_is_refused(name):
+    ran = CliRunner().invoke(echo, [f"--{name}", '["a"]', f"--{name}", '["b"]'])
+    assert ran.exit_code == 2 and f"--{name}: given 2 times; write all in one" in ran.output

@@ -77,6 +77,28 @@ def test_a_prompt_is_piped_in(unspool, monkeypatch):
     assert (piped["prompt"], piped["text"]) == (SKY, given["text"])
 
 
+def test_why_adds_a_table_with_a_line_for_each_token(unspool):
+    asked = ("run", SKY, "--max-new-tokens", "4", "--seed", "3", "--temperature", "1", "--top-k",
+             "30", "--top-p", "0.8")  # fmt: skip
+    plain, ran = unspool(*asked), unspool(*asked, "--why")
+    assert ran.out.startswith(plain.out + "\n") and "the probability it removed" in ran.err
+    head, *lines = ran.out.removeprefix(plain.out + "\n").splitlines()
+    assert head.split()[:6] == ["token", "model", "final", "rank", "top_k(30)", "top_p(0.8)"]
+    told = unspool(*asked, "--why", "--json").json["tokens"]
+    assert len(lines) == len(told) == 4
+    for line, token in zip(lines, told, strict=True):
+        cut, nucleus = token["why"]["stages"]
+        assert [f"{100 * stage['mass']:.3g}" for stage in (cut, nucleus)] == line.split()[8:11:2]
+        assert f"{token['why']['rank']} -> {token['why']['processed_rank']}" in line
+        assert f"{token['why']['runner_up']['behind']:.3f}" == line.split()[-1]
+
+
+def test_why_of_several_choices(unspool):
+    ran = unspool("run", SKY, "-n", "2", "--do-sample", "--seed", "1", "--max-new-tokens", "2",
+                  "--why")  # fmt: skip
+    assert ran.out.count("model") == 2 and ran.err.count("--- 2 of 2") == 2
+
+
 def test_verbose_tells_what_it_took_and_quiet_nothing(unspool):
     asked = ("run", SKY, "--max-new-tokens", "3")
     assert "numerics default" in unspool(*asked, "-v").err

@@ -36,3 +36,13 @@ def test_a_given_text_is_not_scored(unspool):
 def test_plain_output_has_the_numbers_and_the_text(unspool):
     ran = unspool("score", TEXT, "--show", "prob")
     assert ran.out.startswith(TEXT + "\n") and "perplexity" in ran.out
+
+
+def test_a_mark_is_looked_for(unspool):
+    mark = '{"kind": "kgw", "bias": 5}'
+    text = unspool("run", TEXT, "--max-new-tokens", "40", "--temperature", "1", "--seed", "3",
+                   "--watermark", mark, "-q").out
+    found = unspool("score", "-p", text, "--watermark", mark, "--json").json["watermark"]
+    assert found["marked"] and found["counted"] > 20
+    assert "not found" in unspool("score", "-p", TEXT, "--watermark", mark).out
+    assert "kgb" in unspool("score", "-p", TEXT, "--watermark", '{"kind": "kgb"}', code=2).err

@@ -1,7 +1,7 @@
 """The user's values, else the model's, else the table's; and what makes a request sample."""
 import pytest
 
-from unspool.core.defaults import decide_sampling, merged
+from unspool.core.defaults import TRUNCATION, decide_sampling, merged
 from unspool.core.params import Params, fields
 
 HOTEL = {"temperature": 0.6, "top_p": 0.9, "do_sample": True, "eos_token_id": [1, 2],
@@ -32,8 +32,9 @@ def test_nothing_given_gives_the_table():
 
 
 @pytest.mark.parametrize(("config", "applied", "word"), [
-    ({"typical_p": 0.9, "top_k": 9}, {"top_k": 9}, "not in this version"),
-    ({"repetition_penalty": 1.1}, {}, "not in this version"),
+    ({"penalty_alpha": 0.6, "top_k": 9}, {"top_k": 9}, "not in this version"),
+    ({"guidance_scale": 1.5}, {}, "not in this version"),
+    ({"order": "hf"}, {}, "only a request names it"),
     ({"wobble": 3}, {}, "not a known parameter"),
     ({"temperature": float("nan")}, {}, "must be a number"),
     ({"top_k": "50"}, {}, "must be a whole number"),
@@ -47,7 +48,32 @@ def test_what_cannot_be_applied_becomes_a_note(config, applied, word):
 
 
 def test_neutral_values_of_later_parts_leave_no_note():
-    assert merged(Params(), {"typical_p": 1.0, "repetition_penalty": 1.0}).notes == ()
+    assert merged(Params(), {"guidance_scale": 1.0, "penalty_alpha": 0.0}).notes == ()
+
+
+def test_a_dialect_s_defaults_stand_between_the_model_s_and_the_table_s():
+    dialect = {"temperature": 0.8, "top_k": 40, "top_p": 0.95}
+    params, origin, notes = merged(Params(top_k=5), {"top_p": 0.5}, dialect)
+    assert (params.top_k, params.top_p, params.temperature) == (5, 0.5, 0.8) and notes == ()
+    assert [origin[n] for n in ("top_k", "top_p", "temperature", "min_p")] == [
+        "user", "model", "dialect", "default"]
+
+
+def test_a_dialect_s_temperature_0_does_not_meet_a_user_who_draws():
+    assert merged(Params(), {}, {"temperature": 0.0}).params.temperature == 0
+    for user in (Params(do_sample=True), Params(strategy="sample")):
+        assert merged(user, {}, {"temperature": 0.0}).params.temperature == 1
+
+
+@pytest.mark.parametrize(("user", "config", "dialect", "wanted"), [
+    ({}, {}, {"temperature": 0.8}, "sample"), ({}, {}, {"temperature": 0.0}, "greedy"),
+    ({}, {}, {"top_k": 50}, "greedy"), ({"top_p": 0.9}, {}, {"top_k": 50}, "sample"),
+    ({}, {"do_sample": False}, {"temperature": 0.8}, "greedy"),
+    ({"do_sample": False}, {}, {"temperature": 0.8}, "greedy"),
+    ({"temperature": 0}, {}, {"temperature": 0.8}, "greedy"),
+])
+def test_an_engine_that_draws_unasked_does_so_here(user, config, dialect, wanted):
+    assert decide_sampling(Params.of(user), config, dialect) == wanted
 
 
 def test_the_config_of_transformers_leaves_no_note():
@@ -94,6 +120,9 @@ def test_going_on_with_a_message_opens_no_new_one():
     ({"do_sample": True}, {"do_sample": False}, "sample"),
     ({"temperature": 0.8}, {"do_sample": False}, "sample"),
     ({"temperature": 1.0}, {}, "sample"),
+    *[({name: 0.3}, {}, "sample") for name in TRUNCATION if name not in ("top_k", "mirostat")],
+    ({"mirostat": 2}, {}, "sample"),
+    ({"repetition_penalty": 1.3, "dry_multiplier": 0.8, "xtc_threshold": 0.2}, {}, "greedy"),
     ({"top_p": 0.9}, {"do_sample": False}, "sample"),
     ({"top_k": 5}, {}, "sample"), ({"min_p": 0.1}, {}, "sample"),
     ({"top_p": 1.0, "top_k": 0, "min_p": 0.0}, {}, "greedy"),

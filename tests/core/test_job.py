@@ -39,9 +39,10 @@ class Quiet:
 
 @dataclass(frozen=True)
 class Seen:
-    """A rule that remembers every token it was told, with its facts."""
+    """A rule that remembers every token it was told, with its facts; it may look at the text."""
 
     name: str = "seen"
+    recalls: bool = False
 
     def start(self, prompt):
         return (tuple(prompt), ())
@@ -90,6 +91,13 @@ def test_the_strategy_opens_the_job():
     job, _ = job_of(strategy=Quiet(lambda job: [Fork(job.branches[0], choice=1)]))
     assert [(b.number, b.choice) for b in job.branches] == [(0, 0), (1, 1)]
     assert job.trace == [Record(0, "fork", 1, 0)]
+
+
+def test_a_text_is_at_hand_only_where_a_rule_looks_at_it():
+    _, root = job_of()
+    assert root.history is None
+    _, root = job_of(rules=(Seen(), Seen(recalls=True)))
+    assert (root.history.everything, root.history.prompt) == ([7, 8], 2)
 
 
 # ── extend and fork ──────────────────────────────────────────────────────────────────────────────
@@ -318,7 +326,7 @@ def random_edit(draw, job):
 @given(st.integers(0, 10**9))
 def test_counts_and_sums_hold_after_any_edits(seed):
     draw = random.Random(seed)
-    job, _ = job_of()
+    job, _ = job_of(rules=(Seen(recalls=True),))
     for _ in range(draw.randint(1, 40)):
         job.apply([random_edit(draw, job)])
         usage = job.usage
@@ -327,6 +335,7 @@ def test_counts_and_sums_hold_after_any_edits(seed):
         assert len({b.number for b in job.branches}) == len(job.branches)
         for b in job.branches:
             assert b.settled.length == b.prompt + b.written
+            assert b.history.everything == b.settled.tokens() and b.history.prompt == b.prompt
             assert b.logprob == pytest.approx(sum(f.logprob for f in b.facts))
             assert b.score == pytest.approx(sum(f.processed for f in b.facts))
             assert b.states[0][1] == tuple(b.facts) and b.watch[1] == b.written

@@ -113,7 +113,8 @@ def test_a_parameter_is_fully_described(name):
 @pytest.mark.parametrize("spelling", list(spellings()))
 def test_every_spelling_means_its_parameter(spelling):
     row, factor = spellings()[spelling]
-    samples = {"int": 1, "float": 1.0, "bool": True, "str": "x", "bool | str": "never",
+    samples = {"int": 1, "float": min(1.0, row.range.high), "bool": True, "str": "x",
+               "bool | str": "never",
                "tuple[int, ...]": [3], "tuple[str, ...]": ["x"], "Any": "x",
                "Repeats": {"max_pattern_size": 3}, "str | Strategy": "greedy"}
     value = samples[row.type] if row.built or not row.neutral else row.neutral[0]
@@ -137,14 +138,24 @@ def test_every_name_of_the_other_programs_is_known():
 
 def test_what_is_built():
     """The list is closed: a parameter that nothing reads must not be accepted."""
-    assert {name for name, row in fields().items() if row.built} == {
-        "max_new_tokens", "max_length", "max_time", "stop", "stop_token_ids", "eos_token_id",
-        "ignore_eos", "include_stop_str_in_output", "skip_special_tokens", "repetition_detection",
-        "confidence_stop", "strategy", "do_sample", "n", "num_beams", "length_penalty",
-        "early_stopping", "seed", "temperature", "top_k", "top_p", "min_p", "logprobs",
+    shaping = {name for name, row in fields().items() if row.group == "distribution"}
+    assert {name for name, row in fields().items() if row.built and name not in shaping} == {
+        "max_new_tokens", "max_length", "min_new_tokens", "min_length", "max_time", "stop",
+        "stop_token_ids", "eos_token_id", "ignore_eos", "include_stop_str_in_output",
+        "skip_special_tokens", "repetition_detection", "confidence_stop", "strategy", "do_sample",
+        "n", "num_beams", "length_penalty", "early_stopping", "seed", "logprobs", "why",
         "cache_salt", "add_generation_prompt", "continue_final_message", "add_special_tokens",
         "use_cache",
     }
+    assert {name for name in shaping if not fields()[name].built} == {
+        "structured_outputs", "response_format", "json_schema", "regex", "grammar"}
+
+
+def test_where_the_default_is_below_0_so_is_every_value_that_is_off():
+    for name in ("top_n_sigma", "adaptive_target"):
+        assert Params.of({name: -0.5}).active(name) is None
+    assert Params(top_n_sigma=0.0).active("top_n_sigma") is None
+    assert Params(adaptive_target=0.0).active("adaptive_target") == 0.0
 
 
 @pytest.mark.parametrize(("wrong", "right"), [
@@ -231,6 +242,7 @@ def test_repetition_detection_has_defaults_and_an_off():
     {"num_beams": 4, "do_sample": True},
     {"n": 5, "num_beams": 4},
     {"continue_final_message": True, "add_generation_prompt": True},
+    {"mirostat": 2, "adaptive_target": 0.3},
 ])
 def test_values_that_contradict_are_refused_naming_both(given):
     with pytest.raises(ParameterError) as refused:

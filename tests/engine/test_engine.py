@@ -16,7 +16,7 @@ from unspool.core.request import Request
 from unspool.engine.engine import Engine
 from unspool.engine.scheduler import Scheduler
 from unspool.memories import Dense, Nothing
-from unspool.rules import RuleValue, temperature
+from unspool.rules import RuleValue, rule, temperature
 from unspool.rules import greedy as likeliest
 from unspool.stops.length import MaxNew
 from unspool.stops.tokens import EndTokens
@@ -266,20 +266,10 @@ class BreakingDrafter:
         return [1, 2]
 
 
-@dataclass(frozen=True)
-class RaisingRule:
-    """A rule value with its own fold."""
-
-    act: object
-    name: str = "top_k"
-    numbers: tuple = (20.0,)
-
-    def start(self, prompt):
-        return 0
-
-    def after(self, state, token, fact):
-        self.act()
-        return 0
+@rule(after=lambda rule, state, token, fact: rule.data())
+def raising(rows):
+    """A rule whose fold raises."""
+    return rows.values
 
 
 def broken(where):
@@ -294,7 +284,7 @@ def broken(where):
     if where == "drafter":
         return request(drafter=BreakingDrafter(fails(1)))
     if where == "fold":
-        return request(rules=(RaisingRule(fails(2)),))
+        return request(rules=(raising(data=fails(2)),))
     if where == "number":
         return request(rules=(RuleValue("top_k", ()), temperature(0.9)))  # no number
     return request([13, 4])  # for the faults of the model

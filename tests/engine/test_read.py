@@ -11,7 +11,7 @@ from unspool.core.slot import Reading
 from unspool.engine.read import Open, read
 from unspool.kernels.reading.logits import logits_of
 from unspool.kernels.reading.noise import gumbel
-from unspool.rules import KINDS, greedy, rule, temperature, top_k, top_p
+from unspool.rules import KINDS, greedy, repetition_penalty, rule, temperature, top_k, top_p
 from unspool.strategies import Sample
 
 VOCAB = 6
@@ -149,13 +149,13 @@ def test_removed_tokens_are_never_picked():
 # ── drafts and what rules remember ───────────────────────────────────────────────────────────────
 def once(registry):
     """A rule that removes every token that was written or drafted before."""
-    @rule(reads="row", start=lambda prompt: (),
-          after=lambda state, token, fact: (*state, token))
-    def never_twice(rows, states):
-        rows = rows.copy()
-        for row, state in zip(rows, states, strict=True):
+    @rule(start=lambda rule, prompt: (),
+          after=lambda rule, state, token, fact: (*state, token))
+    def never_twice(rows):
+        values = rows.values.copy()
+        for row, state in zip(values, rows.states, strict=True):
             row[list(state)] = -np.inf
-        return rows
+        return values
 
     return never_twice()
 
@@ -168,15 +168,41 @@ def test_each_slot_is_shaped_with_the_draft_before_it(registry):
     assert np.isfinite([s.pick.processed for s in slots]).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_slot_sees_the_text_with_the_draft_before_it(dtype):
+    rules = (repetition_penalty(100), greedy())
+    slots = slots_of(opened(rules=rules, draft=(1, 3, 1), prompt=(5,)), dtype)
+    assert [s.pick.token for s in slots] == [1, 3, 4, 4]
+    slots = slots_of(opened(rules=rules, draft=(1, 3, 1), prompt=(1, 5)), dtype)
+    assert [s.pick.token for s in slots] == [3, 3, 4, 4]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_rule_may_be_told_what_a_token_was_before_it(registry, dtype):
+    @rule(entry=True, start=lambda rule, prompt: (),
+          after=lambda rule, state, token, fact: (*state, fact.entry))
+    def told(rows):
+        return rows.values
+
+    rules = (top_k(3), told(), greedy())
+    o = opened(rules=rules, draft=(3,))
+    first, second = slots_of(o, dtype)
+    want = logs(ROW[[1, 3, 4]])
+    assert first.drafted.entry == pytest.approx(want[1])
+    assert first.pick.entry == second.pick.entry == pytest.approx(want[0])
+    [plain] = slots_of(opened(rules=rules[::2]), dtype)
+    assert np.isnan(plain.pick.entry)
+
+
 def test_reading_does_not_change_the_branch(registry):
-    o = opened(rules=(once(registry), greedy()), draft=(1, 3))
+    o = opened(rules=(once(registry), repetition_penalty(2), greedy()), draft=(1, 3))
     before = {name: getattr(o.branch, name) for name in o.branch.__slots__}
     slots_of(o)
     assert {name: getattr(o.branch, name) for name in o.branch.__slots__} == before
 
 
 def test_drafts_of_unequal_length_are_read_together_as_alone(registry):
-    recipe = (once(registry), temperature(0.7), top_k(4))
+    recipe = (once(registry), repetition_penalty(1.5), temperature(0.7), top_k(4))
 
     def some():
         return [opened(rules=recipe, draft=d, seed=i, prompt=(0,) * (i + 1))
@@ -263,9 +289,9 @@ def test_a_row_without_any_score_is_an_error(rules):
 
 
 def test_rules_that_remove_every_token_are_an_error(registry):
-    @rule(reads="row")
-    def none_left(rows, states):
-        return np.full_like(rows, -np.inf)
+    @rule()
+    def none_left(rows):
+        return np.full_like(rows.values, -np.inf)
 
     for after in [(), (greedy(),), (temperature(0.5), top_k(2))]:
         rules = (none_left(), *after)
@@ -277,11 +303,11 @@ def test_rules_that_remove_every_token_are_an_error(registry):
 
 
 def test_a_rule_that_raises_is_an_error_of_its_request_alone(registry):
-    @rule(reads="row")
-    def breaks(rows, states, when):
+    @rule()
+    def breaks(rows, when):
         if (when == 1).any():
             raise ZeroDivisionError("by this rule")
-        return rows
+        return rows.values
 
     good, bad, other = (opened(rules=(breaks(w),), seed=4) for w in (0, 1, 0))
     slots = read_all([good, bad, other])
@@ -296,14 +322,14 @@ def test_what_is_wrong_behind_a_guess_ends_the_reading_there(registry):
     slots = slots_of(opened([ROW, ROW, row, ROW], draft=(1, 3, 4)))
     assert len(slots) == 2 and [s.drafted.token for s in slots] == [1, 3]
 
-    def refuse(state, token, fact):
+    def refuse(rule, state, token, fact):
         if token == 3:
             raise ValueError("not this one")
         return state
 
-    @rule(reads="row", after=refuse)
-    def picky(rows, states):
-        return rows
+    @rule(after=refuse)
+    def picky(rows):
+        return rows.values
 
     slots = slots_of(opened(rules=(picky(),), draft=(1, 3, 4)))
     assert len(slots) == 2 and slots[1].drafted.token == 3

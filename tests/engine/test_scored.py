@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from unspool.engine.scored import host, scored, together
-from unspool.kernels.reading.facts import facts_of
-from unspool.kernels.reading.logits import Compiled
+from unspool.engine.scored import host, repaired, scored, together
+from unspool.kernels.reading.facts import FAULT, facts_of
+from unspool.kernels.reading.logits import Compiled, logits_of
 
 
 @dataclass
@@ -65,3 +65,17 @@ def test_parts_are_kept_although_the_next_forward_writes_over_them():
     assert whole.logits.values[:, 0].tolist() == [1, 2, 2]
     assert [first for _, first in whole.placed()] == [0, 1, 3]
     assert together([]) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_damaged_rows_are_made_readable_where_that_is_asked(dtype):
+    nan, inf = np.nan, np.inf
+    rows = np.array([[1, nan, 2], [inf, 1, -inf], [1, 2, 3], [nan, nan, nan], [-inf] * 3], dtype)
+    found = repaired(logits_of(rows), [0, 1, 2, 4])
+    most = np.finfo(dtype).max
+    assert found.values[0].tolist() == [1, 0, 2] and found.values[1].tolist() == [most, 1, -inf]
+    assert found.values[2].tolist() == [1, 2, 3] and np.isnan(found.values[3]).all()
+    assert [bool(facts[FAULT]) for facts in found.facts] == [False, False, False, True, True]
+    assert np.isnan(rows[0, 1])  # the model's own rows stay as they are
+    sound = logits_of(rows[2:3])
+    assert repaired(sound, [0]) is sound

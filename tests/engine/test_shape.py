@@ -1,14 +1,29 @@
-"""Shaping: any recipe in any order against its definition, heads against whole rows, alone or not.
-"""
+"""Shaping: any recipe in any order against its definition, by kernels or not, alone or not."""
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from rules_zoo import lefts, plainly, rows_of
+from rules_zoo import logs as log_probabilities
 
-from unspool.engine.shape import shape
-from unspool.rules import KINDS, greedy, min_p, rule, temperature, top_k, top_p
+from unspool.core.history import history
+from unspool.engine.shape import shape, treatment
+from unspool.kernels.reading.logits import logits_of
+from unspool.kernels.reading.noise import gumbel
+from unspool.rules import (
+    KINDS,
+    greedy,
+    min_p,
+    repetition_penalty,
+    rule,
+    temperature,
+    top_k,
+    top_p,
+)
+from unspool.rules.plain import Seat
 
+WAYS = pytest.mark.parametrize("dtype", [np.float32, np.float64])  # kernels, definitions
 EDGE = 1e-6  # top_p's tolerance
 RULES = st.one_of(
     st.builds(temperature, st.floats(0.05, 20)),
@@ -19,17 +34,8 @@ RULES = st.one_of(
 )
 RECIPES = st.lists(RULES, max_size=5).map(tuple)
 ROW = arrays(np.float64, st.integers(1, 16),
-             elements=st.one_of(st.floats(-8, 8), st.sampled_from([0.0, 1.0, 2.0, -np.inf])))
-
-
-def stateless(recipes):
-    return [(None,) * len(recipe) for recipe in recipes]
-
-
-def log_probabilities(shaped, size):
-    out = np.full(size, -np.inf)
-    out[shaped.ids] = shaped.values - shaped.norm
-    return out
+             elements=st.one_of(st.floats(-8, 8, width=32),
+                                st.sampled_from([0.0, 1.0, 2.0, -np.inf])))
 
 
 def logs(values):
@@ -65,14 +71,14 @@ def definition(row, recipe):
 
 
 @settings(max_examples=400, deadline=None)
-@given(ROW, RECIPES, st.integers(1, 16))
-def test_rules_in_any_order_are_their_definitions(row, recipe, top):
+@given(ROW, RECIPES, st.sampled_from([np.float32, np.float64]))
+def test_rules_in_any_order_are_their_definitions(row, recipe, dtype):
     assume(np.isfinite(row).any())
     want, nearest = definition(row, recipe)
     assume(nearest > 1e-9)  # rounding may decide on the border itself
-    [shaped] = shape(row[None], [recipe], stateless([recipe]), top)
-    assert sorted(shaped.ids.tolist()) == sorted(want)
-    got = log_probabilities(shaped, len(row))
+    [left] = lefts(row[None].astype(dtype), [plainly(*recipe)])
+    assert sorted(left.ids.tolist()) == sorted(want)
+    got = log_probabilities(left, len(row))
     assert [got[i] for i in sorted(want)] == pytest.approx([want[i] for i in sorted(want)],
                                                            abs=1e-9)
     assert np.exp(got).sum() == pytest.approx(1)
@@ -89,92 +95,115 @@ def mixed_recipes(count, seed=0):
     return recipes
 
 
-def rows_of(kind, count, size):
-    draw = np.random.default_rng(1)
-    if kind == "ties":
-        return draw.integers(-4, 5, (count, size)).astype(float)
-    if kind == "removed":
-        rows = draw.normal(0, 2, (count, size))
-        rows[draw.random((count, size)) < 0.7] = -np.inf
-        rows[:, 0] = 0
-        return rows
-    return draw.normal(0, {"flat": 0.1, "normal": 2.0, "peaked": 9.0}[kind], (count, size))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ["flat", "normal", "peaked", "ties", "removed"])
-def test_a_small_head_gives_what_the_whole_row_gives(kind, dtype):
+def test_rows_shaped_by_kernels_are_as_by_definition(kind):
     """1,000 rows in all: the same ids, log-probabilities within 1e-12."""
     size, count = 150, 200
-    rows, recipes = rows_of(kind, count, size).astype(dtype), mixed_recipes(count)
-    whole = shape(rows, recipes, stateless(recipes), size)
-    for top in (1, 8, 64):
-        for one, other in zip(shape(rows, recipes, stateless(recipes), top), whole, strict=True):
-            assert sorted(one.ids.tolist()) == sorted(other.ids.tolist())
-            assert log_probabilities(one, size)[one.ids] == pytest.approx(
-                log_probabilities(other, size)[one.ids], abs=1e-12)
-    assert 1 < np.mean([len(shaped.ids) for shaped in whole]) < size
-
-
-def test_a_head_smaller_than_what_temperature_made_equal():
-    """The order of the model's own logits decides, whatever rounding makes of them later."""
-    rows = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]])
-    recipe = (temperature(1e300), temperature(1e300), top_k(3))
-    for top in (1, 2, 4, 5):
-        [shaped] = shape(rows, [recipe], stateless([recipe]), top)
-        assert sorted(shaped.ids.tolist()) == [2, 3, 4], top
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_float32_rows_are_shaped_as_in_float64(dtype):
-    """By the kernels, and by numpy."""
-    rows, recipes = rows_of("normal", 200, 150).astype(np.float32), mixed_recipes(200, seed=5)
-    want = shape(rows.astype(np.float64), recipes, stateless(recipes), 150)
-    for one, other in zip(shape(rows.astype(dtype), recipes, stateless(recipes), 8), want,
-                          strict=True):
+    rows, seats = rows_of(kind, count, size), [plainly(*r) for r in mixed_recipes(count, seed=5)]
+    want = lefts(rows.astype(np.float64), seats)
+    for one, other in zip(lefts(rows, seats), want, strict=True):
         assert sorted(one.ids.tolist()) == sorted(other.ids.tolist())
-        assert log_probabilities(one, 150)[one.ids] == pytest.approx(
-            log_probabilities(other, 150)[one.ids], abs=1e-12)
+        assert log_probabilities(one, size)[one.ids] == pytest.approx(
+            log_probabilities(other, size)[one.ids], abs=1e-12)
+    assert 1 < np.mean([len(left.ids) for left in want]) < size
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_shaped_together_are_as_alone(dtype):
-    """64 recipes in one call: no row's kept tokens or values depend on its company, in any bit."""
-    rows, recipes = rows_of("normal", 64, 200).astype(dtype), mixed_recipes(64, seed=3)
-    together = shape(rows, recipes, stateless(recipes), 16)
-    for i, shaped in enumerate(together):
-        [alone] = shape(rows[i:i + 1], [recipes[i]], stateless([recipes[i]]), 16)
-        assert alone.ids.tolist() == shaped.ids.tolist()
-        assert alone.values.tolist() == shaped.values.tolist()
+# ── many rows at once ────────────────────────────────────────────────────────────────────────────
+@pytest.fixture
+def halve():
+    """A rule that has a definition only."""
+    @rule()
+    def halve(rows):
+        return rows.values / 2
+
+    yield halve()
+    del KINDS["halve"]
 
 
-def test_the_model_s_rows_are_left_as_they_were():
-    rows = rows_of("normal", 4, 30)
+def many(halve, size):
+    """Seats of every treatment, mixed; each has a place for its noise."""
+    recipes = mixed_recipes(24, seed=3)
+    recipes += [(greedy(),), (), (halve,), (halve, top_k(40)), (greedy(),), (top_p(0.9), halve)]
+    recipes += [(repetition_penalty(1.0 + i / 4), temperature(0.7), top_k(20)) for i in range(1, 5)]
+    draw = np.random.default_rng(0)
+    for i in draw.permutation(len(recipes)):
+        yield Seat(recipes[i], (None,) * len(recipes[i]), history([i % 7, 2, 2, size - 1]),
+                   (2**64 - 1 - int(i), int(i), 4, 0), True)
+
+
+def answers(group, i):
+    left = group.left(i)
+    return (left.ids.tolist(), left.values.tolist(), left.norm, group.pick(i), group.top(i, 5),
+            group.processed(i, 3), group.empty(i))
+
+
+@WAYS
+def test_rows_shaped_together_are_as_alone(halve, dtype):
+    """No answer depends on a row's company, in any bit."""
+    size, seats = 200, list(many(halve, 200))
+    logits = logits_of(rows_of("normal", len(seats), size).astype(dtype))
+    together = shape(logits, range(len(seats)), seats)
+    for r, seat in enumerate(seats):
+        [alone] = shape(logits, [r], [seat])
+        assert answers(*alone) == answers(*together[r])
+
+
+@WAYS
+def test_rows_may_be_named_in_any_order_and_twice(halve, dtype):
+    seats = list(many(halve, 200))
+    logits = logits_of(rows_of("normal", len(seats), 200).astype(dtype))
+    want = [answers(*found) for found in shape(logits, range(len(seats)), seats)]
+    order = [5, 0, 5, 33, 2]
+    found = shape(logits, order, [seats[i] for i in order])
+    assert [answers(*one) for one in found] == [want[i] for i in order]
+
+
+@WAYS
+def test_the_model_s_rows_are_left_as_they_were(halve, dtype):
+    seats = list(many(halve, 30))
+    rows = rows_of("normal", len(seats), 30).astype(dtype)
     before = rows.copy()
-    shape(rows, mixed_recipes(4), stateless(mixed_recipes(4)), 8)
+    lefts(rows, seats)
     assert (rows == before).all()
 
 
-def test_no_rules_leave_the_row():
-    rows = np.array([[0.0, -np.inf, 2.0]])
-    [shaped] = shape(rows, [()], [()])
-    assert shaped.ids.tolist() == [0, 2] and shaped.values.tolist() == [0.0, 2.0]
-    assert shaped.norm == pytest.approx(np.log(1 + np.e**2))
-    assert shape(np.empty((0, 3)), [], []) == []
+@WAYS
+def test_every_answer_agrees_with_what_is_left(halve, dtype):
+    """The pick is the largest sum of value and noise, whatever treatment a row gets."""
+    size, seats = 200, list(many(halve, 200))
+    for kind in ("normal", "ties", "removed"):
+        logits = logits_of(rows_of(kind, len(seats), size).astype(dtype))
+        for (group, i), seat in zip(shape(logits, range(len(seats)), seats), seats, strict=True):
+            left = group.left(i)
+            p = log_probabilities(left, size)
+            token, processed = group.pick(i)
+            assert token == left.ids[np.argmax(left.values + gumbel(*seat.place, left.ids))]
+            assert processed == pytest.approx(p[token], abs=1e-12)
+            order = sorted(left.ids.tolist(), key=lambda t, p=p: (-p[t], t))
+            assert [t for t, _ in group.top(i, 7)] == order[:7]
+            assert [v for _, v in group.top(i, 7)] == pytest.approx(p[order[:7]], abs=1e-12)
+            assert [group.processed(i, t) for t in range(size)] == pytest.approx(p, abs=1e-12)
 
 
-def test_what_is_left_is_finite():
-    """NaN and infinity that a rule on rows makes are tokens removed."""
-    @rule(reads="row")
-    def spoil(rows, states):
-        rows = rows.copy()
-        rows[:, :3] = [np.nan, np.inf, -np.inf]
-        return rows
+# ── ends ─────────────────────────────────────────────────────────────────────────────────────────
+@WAYS
+def test_no_rules_leave_the_row(dtype):
+    [left] = lefts(np.array([[0.0, -np.inf, 2.0]], dtype), [plainly()])
+    assert left.ids.tolist() == [0, 2] and left.values.tolist() == [0.0, 2.0]
+    assert left.norm == pytest.approx(np.log(1 + np.e**2))
+    assert lefts(np.empty((0, 3), dtype), []) == []
 
-    try:
-        [shaped] = shape(np.zeros((1, 5)), [(spoil(),)], [(None,)])
-        assert shaped.ids.tolist() == [3, 4]
-        [none] = shape(np.zeros((1, 3)), [(spoil(), top_k(2), temperature(0.5))], [(None,) * 3])
-        assert none.ids.tolist() == []
-    finally:
-        del KINDS["spoil"]
+
+@WAYS
+@pytest.mark.parametrize("rules", [(), (greedy(),), (temperature(0.5),), (top_k(2), top_p(0.5))])
+def test_a_row_without_tokens_is_empty(rules, dtype):
+    [(group, i)] = shape(logits_of(np.full((1, 3), -np.inf, dtype)), [0], [plainly(*rules)])
+    left = group.left(i)
+    assert group.empty(i) and left.ids.tolist() == [] and left.norm == -np.inf
+
+
+def test_what_treatment_a_recipe_gets(halve):
+    assert treatment((greedy(),), True) == treatment((greedy(),), False) == "best"
+    assert treatment((top_k(1), greedy()), True) == treatment((), True) == "compiled"
+    assert treatment((top_k(1), halve), True) == "alone"
+    assert treatment((top_k(1),), False) == treatment((top_k(2),), False) != treatment((), False)

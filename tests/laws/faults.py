@@ -41,7 +41,7 @@ def noise_by_call_count():
 
 
 def history_without_the_draft():
-    return patch.object(read, "after", lambda rules, states, drafted: states)
+    return patch.object(read.State, "after", lambda self, rules, drafted: self)
 
 
 def no_cut_at_a_stop():
@@ -104,7 +104,7 @@ def rule_state_by_call() -> Iterator[None]:
 
     seen: list[int] = []
 
-    def after(state, token, fact):
+    def after(rule, state, token, fact):
         seen.append(token)
         return tuple(seen[-4:])
 

@@ -1,61 +1,22 @@
-"""The matrix of settings that the laws go through, and how an answer is made and compared."""
+"""How an answer of a setting is made and compared."""
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import engine_zoo
 import numpy as np
 from models_zoo import span
+from settings import EVERY, NEW, PROMPTS, Setting
 from subjects import VOCAB, Subject
 
+from unspool.core.history import history
 from unspool.core.job import Job
-from unspool.core.request import Request
-from unspool.engine.shape import shape
-from unspool.rules import greedy, rule, temperature, top_k, top_p
-from unspool.stops.length import MaxNew
-from unspool.stops.tokens import EndTokens
-from unspool.strategies import Beam, Force, Sample
+from unspool.engine.row import Row
+from unspool.kernels.reading.logits import logits_of
+from unspool.kernels.reading.philox import draw
+from unspool.rules.plain import Seat
+
+__all__ = ["EVERY", "NEW", "PROMPTS", "Setting", "VOCAB"]
 
 STEPS = engine_zoo.STEPS
-NEW = 12
-PROMPTS = ((1, 2, 3, 1, 2), (7,), tuple(range(3, 20)), (5, 5, 6))
-
-
-@rule(reads="row", start=lambda prompt: tuple(prompt[-4:]),
-      after=lambda state, token, fact: (*state, token)[-4:])
-def fresh(rows, states):
-    """Ban the last four tokens: a rule whose state every path must carry."""
-    rows = rows.copy()
-    for row, state in zip(rows, states, strict=True):
-        row[list(state)] = -np.inf
-    return rows
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A strategy with its rules, as one entry of the matrix."""
-
-    strategy: object
-    rules: tuple = ()
-    stops: tuple = (EndTokens(frozenset({11})), MaxNew(NEW))
-    fields: dict = field(default_factory=dict)
-
-    def request(self, prompt=PROMPTS[0], seed=5, **more):
-        return Request(tuple(prompt), self.strategy, self.rules, self.stops, seed=seed,
-                       **{**self.fields, **more})
-
-
-EVERY = {
-    "greedy": Setting(Sample(), (greedy(),)),
-    "sample": Setting(Sample()),
-    "sample, cut": Setting(Sample(), (temperature(0.8), top_k(9), top_p(0.9))),
-    "sample, fresh": Setting(Sample(), (fresh(), temperature(0.9))),
-    "best of 3": Setting(Sample(3), (temperature(1.2),)),
-    "beam": Setting(Beam(4, n=4)),
-    "beam, fresh": Setting(Beam(3, n=3, length_penalty=0.7, early_stopping="never", longest=NEW),
-                           (fresh(),)),
-    "forced": Setting(Force((4, 9, 2, 11, 3, 3)), stops=(MaxNew(6),)),
-}
 
 
 # ── running ──────────────────────────────────────────────────────────────────────────────────────
@@ -88,20 +49,22 @@ def rows_of(model, *texts):
     return np.array(model.score([span(text) for text in texts]).rows())
 
 
-def truth(model, prompt, text, rules=()):
-    """Teacher-forced raw and processed log-probabilities, from one plain forward pass."""
+def truth(model, prompt, text, rules=(), seed=5):
+    """Teacher-forced raw and processed log-probabilities: one plain forward pass, and the rules'
+    definitions in float64."""
     tokens = [*prompt, *text]
     rows = rows_of(model, tokens[:-1])[-len(text):].astype(np.float64)
     raw, processed = [], []
-    states = tuple(r.start(prompt) for r in rules)
+    states, past = tuple(r.start(prompt) for r in rules), history(prompt)
     for row, token in zip(rows, text, strict=True):
         peak = row.max()
         raw.append(float(row[token] - peak - np.log(np.exp(row - peak).sum())))
-        [shaped] = shape(row[None], [rules], [states])
-        where = np.flatnonzero(shaped.ids == token)
-        value = shaped.values[where[0]] - shaped.norm if len(where) else -np.inf
-        processed.append(float(value))
-        states = tuple(r.after(s, token, None) for r, s in zip(rules, states, strict=True))
+        made = Row(logits_of(row[None]), 0, Seat(
+            tuple(rules), states, past, (seed, 0, past.length, draw("pick"))))
+        fact = made.candidate(token)
+        processed.append(fact.processed)
+        past = past.extend(token)
+        states = tuple(r.after(s, token, fact) for r, s in zip(rules, states, strict=True))
     return raw, processed
 
 

@@ -15,6 +15,7 @@ from packed_zoo import compiled
 
 VOCAB = 24
 CLOSE = 1e-9
+ROUNDED = 1e-4  # a float32 copy of a row rounds what its rules make; by definition they are float64
 SIZES = {"hidden_size": 128, "intermediate_size": 192, "std": 0.15,
          "max_position_embeddings": 1024}
 

@@ -5,7 +5,7 @@ import pytest
 
 from unspool.core.errors import ParameterError, PromptError
 
-DEFAULTS = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "typical_p": 0.5,
+DEFAULTS = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "penalty_alpha": 0.5,
             "transformers_version": "5.0"}  # fmt: skip
 
 
@@ -27,8 +27,21 @@ def test_every_value_and_its_source(lm):
     assert found.order == ("temperature(0.6)", "top_k(4)", "top_p(0.9)")
     assert found.stops == ("EndTokens(5)", "MaxNew(7, max_new_tokens)")
     assert found.strategy.startswith("Sample(")
-    assert any("typical_p=0.5: not in this version" in note for note in found.notes)
+    assert any("penalty_alpha=0.5: not in this version" in note for note in found.notes)
     assert lm.worker.thread is None  # nothing ran
+
+
+def test_a_dialect_brings_its_order_and_its_defaults(lm):
+    found = lm.explain("a", top_k=4, order="llama.cpp")
+    rows = table(found)
+    assert found.dialect == "llama.cpp" and rows["order"] == ("llama.cpp", "user")
+    assert found.order == ("top_k(4)", "top_p(0.9)", "min_p(0.05)", "temperature(0.6)")
+    assert rows["min_p"] == (0.05, "dialect") and rows["top_p"] == (0.9, "model")
+    assert rows["repeat_last_n"] == (64, "dialect") and rows["typical_p"] == (1.0, "default")
+    assert lm.explain("a").dialect == "unspool"
+    own = lm.explain("a", order="top-p; temp", top_k=0)
+    assert own.dialect == "your own order" and own.order == ("top_p(0.9)", "temperature(0.6)")
+    assert table(own)["order"] == (["top_p", "temperature"], "user")
 
 
 def test_every_stop_is_told_with_its_numbers(lm):
@@ -53,7 +66,7 @@ def test_without_a_prompt(lm):
 
 def test_json(lm):
     found = json.loads(json.dumps(lm.explain(strategy="beam:2").to_json(), allow_nan=False))
-    assert list(found) == ["parameters", "strategy", "order", "stops", "notes"]
+    assert list(found) == ["parameters", "strategy", "dialect", "order", "stops", "notes"]
     assert all(list(row) == ["name", "value", "source"] for row in found["parameters"])
 
 

@@ -130,7 +130,9 @@ BAD = {
     "nan": {"prompt": "a", "temperature": NAN},
     "range": {"prompt": "a", "top_p": 1.01},
     "unknown": {"prompt": "a", "colour": 3},
-    "later": {"prompt": "a", "repetition_penalty": 1.3},
+    "later": {"prompt": "a", "penalty_alpha": 0.6},
+    "unknown id": {"prompt": "a", "logit_bias": {99: 1.0}},
+    "no stage": {"prompt": "a", "order": "hf", "frequency_penalty": 0.5},
     "contradiction": {"prompt": "a", "temperature": 0, "do_sample": True},
     "does not fit": {"prompt": "a", "max_new_tokens": 512},
     "stop id": {"prompt": "a", "stop_token_ids": [12]},
@@ -165,7 +167,8 @@ def test_a_bad_request_alone_raises_and_harms_no_other(cy, bad):
 
 
 def test_what_is_wrong_with_the_call_itself_raises_for_a_batch_too(cy):
-    for wrong in ({"temprature": 1}, {"top_p": 2}, {"repetition_penalty": 1.3}):
+    for wrong in ({"temprature": 1}, {"top_p": 2}, {"penalty_alpha": 0.6}, {"order": "x"},
+                  {"logit_bias": {99: 1.0}}, {"bad_words": [5]}):
         with pytest.raises(ParameterError):
             cy.generate(["a", "b"], **wrong)
         with pytest.raises(ParameterError):
@@ -199,6 +202,16 @@ def test_a_row_that_is_no_distribution_ends_its_request_only(make, kit):
     assert two.text == "hijk" and two.error is None
     with pytest.raises(RowError, match="NaN"):
         lm.generate("c", max_new_tokens=4)
+
+
+def test_a_request_may_read_damaged_rows_as_numbers_and_its_neighbour_does_not(make, kit):
+    """NaN counts as 0, all of them alike: the lowest id is taken."""
+    lm = make(Damaged(zoo.markov(zoo.cycle(12)), 5), kit.letters())
+    one, two = lm.generate([{"prompt": "c", "remove_invalid_values": True}, "c"], max_new_tokens=5)
+    assert one.text == "defab" and one.error is None
+    assert isinstance(two.error, RowError)
+    assert one.tokens[3].processed_logprob == 0 and one.tokens[3].logprob == pytest.approx(
+        -math.log(12))
 
 
 # -------------------------------------------------------------------------------------- context
@@ -613,11 +626,11 @@ def test_a_second_request_finds_the_first_ones_keys_unless_its_salt_differs(wide
 # ------------------------------------------------------------------------------- model defaults
 def test_the_models_own_values_and_their_sources(make, kit):
     defaults = {"do_sample": True, "temperature": 0.6, "top_k": 3, "max_new_tokens": 5,
-                "transformers_version": "5", "repetition_penalty": 1.1}  # fmt: skip
+                "transformers_version": "5", "penalty_alpha": 0.6}  # fmt: skip
     lm = make(zoo.markov(zoo.cycle(12, second=2.0)), kit.letters(), defaults=defaults)
     output = lm.generate("a", seed=1)
     assert len(output.token_ids) == 5 and output.params["temperature"] == 0.6
-    assert any("repetition_penalty=1.1: not in this version" in note for note in output.notes)
+    assert any("penalty_alpha=0.6: not in this version" in note for note in output.notes)
     rows = {name: (value, source) for name, value, source in lm.explain("a", top_k=4).rows}
     assert rows["temperature"] == (0.6, "model") and rows["top_k"] == (4, "user")
     assert rows["top_p"] == (1.0, "default") and rows["seed"][1] == "derived"
@@ -637,6 +650,10 @@ def test_next_is_raw_unless_the_user_shapes_it(make, kit):
     weights = weights**0.5
     assert warm.prob("b") == pytest.approx(weights[0] / weights.sum(), abs=1e-9)
     assert len(lm.next("a", top_k=2).top(10)) == 2
+    held = lm.next("a", bad_words=["b"])  # the whole distribution, though nobody asked to sample
+    assert held.prob("b") == 0 and held.prob("c") > held.prob("d") > 0
+    assert lm.next("a", temperature=0, bad_words=["b"]).prob("c") == 1
+    assert lm.next("a").logits is not None and held.logits is None
     assert lm.next("a", strategy="greedy").prob("b") == 1 == lm.next("a", temperature=0).prob("b")
     assert [d.prob("b") for d in lm.next(["a", "b"])] == [raw.prob("b"), lm.next("b").prob("b")]
 

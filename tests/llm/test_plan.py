@@ -25,6 +25,18 @@ from unspool.llm.resolve import named
         ("top_k:40,t=2", sample(top_k=40, temperature=2)),
         ("min_p:.1", sample(min_p=0.1)),
         ("temperature:0", sample(temperature=0)),
+        ("typical_p:0.9", sample(typical_p=0.9)),
+        ("mirostat:2", sample(mirostat=2)),
+        ("mirostat:2,mirostat_tau=3", sample(mirostat=2, mirostat_tau=3)),
+        ("xtc:.5", sample(xtc_probability=0.5)),
+        ("dynatemp:.3", sample(dynatemp_range=0.3)),
+        ("adaptive:.3", sample(adaptive_target=0.3)),
+        ("top_n_sigma:1", sample(top_n_sigma=1)),
+        ("eta_cutoff:.001,top_k=9", sample(eta_cutoff=0.001, top_k=9)),
+        ("sample:t=.8,xtc_probability=.5", sample(temperature=0.8, xtc_probability=0.5)),
+        ("greedy:repetition_penalty=1.3", Plan("greedy", (("repetition_penalty", 1.3),))),
+        ("beam:3,no_repeat_ngram_size=2", Plan(
+            "beam", (("num_beams", 3), ("no_repeat_ngram_size", 2)))),
         ("beam:early_stopping=True", Plan("beam", (("early_stopping", True),))),
     ],
 )  # fmt: skip

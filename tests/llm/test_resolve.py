@@ -290,7 +290,7 @@ def test_what_goes_into_the_request(ask):
         {"top_k": 1.5}, {"max_new_tokens": 0}, {"n": 0}, {"n": 10**9}, {"logprobs": 10**9},
         {"logprobs": -1}, {"seed": -1}, {"seed": 2**64}, {"stop": ""}, {"max_time": 0},
         {"stop": ["x"] * 65}, {"min_p": float("inf")},
-        {"temprature": 1}, {"repetition_penalty": 1.2}, {"best_of": 2},
+        {"temprature": 1}, {"repetition_penalty": 0}, {"best_of": 2},
     ],
     ids=repr,
 )  # fmt: skip

@@ -1,9 +1,11 @@
 """Every stop is a value with the Stop protocol, and folds the same whatever is forked."""
 import pytest
 
+from unspool.constraints import Vocabulary, choice
 from unspool.core.branch import Branch
 from unspool.core.prefix import Candidate, prefix
 from unspool.core.sockets import Stop
+from unspool.stops.complete import Complete
 from unspool.stops.confidence import Confidence
 from unspool.stops.length import MaxNew, MaxTime
 from unspool.stops.repetition import Repetition
@@ -23,6 +25,7 @@ STOPS: list[Stop] = [
     StopStrings(("de",), letter),
     Repetition(4),
     Confidence(0.5),
+    Complete(choice(["abcd", "abca"], Vocabulary([letter(i) for i in range(5)]), {4}), "choice"),
 ]
 
 

@@ -13,7 +13,9 @@ from unspool.bench.quoted import misconfigured
 from unspool.bench.race import Race
 from unspool.bench.roofline import HIGHEST_SHARE, Weights, bandwidth, share
 
-RATE, SECONDS = "tokens/s", "s"
+RATE, SECONDS, MS = "tokens/s", "s", "ms"
+
+KEYS = {RATE: "tokens_per_s", SECONDS: "seconds", MS: "ms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def entry(run: Run, name: str, points: Mapping[str, Sequence[float]]) -> dict[st
     """What is known of one engine: its facts, and each point's median and raw samples."""
     middles = {label: median(samples) for label, samples in points.items()}
     made: dict[str, Any] = {
-        "tokens_per_s" if run.unit == RATE else "seconds": middles.get(run.main),
+        KEYS[run.unit]: middles.get(run.main),
         "points": {label: {"x": run.places.get(label), "median": middles[label],
                            "samples": list(points[label])} for label in points},
         **run.found.facts.get(name, {}),
@@ -131,7 +133,7 @@ def ratios(run: Run, ours: Mapping[str, Any], peers: Mapping[str, Mapping[str, A
 
 
 def faster(unit: str, ours: float, theirs: float) -> float:
-    """Ours to theirs as rates: seconds count by their inverse."""
+    """Ours to theirs as rates: times count by their inverse."""
     return ours / theirs if unit == RATE else theirs / ours
 
 

@@ -10,14 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from unspool.bench import caches, loading
+from unspool.bench import caches, loading, shaping
 from unspool.bench.engines import Target, interpreter, ours, peer, readers
 from unspool.bench.machine import machine
 from unspool.bench.peers import SHARED
 from unspool.bench.points import Measure
 from unspool.bench.prompts import Prompts
 from unspool.bench.race import Race, Track, race, write
-from unspool.bench.report import RATE, SECONDS, Run, equal, report
+from unspool.bench.report import MS, RATE, SECONDS, Run, equal, report
 from unspool.bench.roofline import weights_of
 from unspool.bench.runner import Runner, Say, cores
 from unspool.bench.worker import Command, WorkerError
@@ -82,6 +82,16 @@ class Session:
                                   (self.prompts, plan.rounds))
             return report(Run("load", SECONDS, loading.FIRST, {}, plan.numerics, found,
                               runner.missing, runner.notes(), facts, self.settings()))
+
+    def shape(self) -> dict[str, Any]:
+        """Our rules and transformers' processors, on the same rows."""
+        plan, facts = self.plan, machine()
+        with tempfile.TemporaryDirectory() as scratch, Runner(self.say) as runner:
+            folder = shaping.save_rows(plan.model, self.prompts, Path(scratch))
+            commands = shaping.commands(runner, folder, plan.peers, plan.python)
+            found = shaping.shapes(runner, commands, plan.rounds)
+            return report(Run("shape", MS, shaping.ONE, {}, (shaping.OURS,), found, runner.missing,
+                              runner.notes(), facts, self.settings(rules=shaping.USUAL)))
 
     def cache(self, lengths: Sequence[int], kinds: Sequence[str]) -> dict[str, Any]:
         """The caches of our own engine, in the first numerics of the plan."""

@@ -176,6 +176,22 @@ def load(**asked: Any) -> None:
     run(asked, lambda session: session.load())
 
 
+@command.command("shape", short_help="Milliseconds to shape rows of logits and pick from them.")
+@options(MODEL)
+@click.option(
+    "--peers",
+    type=Words(("transformers",), empty=True),
+    default="transformers",
+    show_default=True,
+    help="Measure transformers' processors too, or none.",
+)
+@options(PYTHON, rounds(5), JSON, QUIET)
+def shape(**asked: Any) -> None:
+    """Measure the rules on rows of the model's logits: one row with a repetition penalty,
+    temperature, top-k, top-p and min-p, and 64 rows together, each with rules of its own."""
+    run(asked, lambda session: session.shape())
+
+
 @command.command("cache", short_help="What ours remembers: memory and time a token.")
 @options(MODEL)
 @click.option(

@@ -13,6 +13,7 @@ from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import system_option
 from unspool.cli.run import INTERRUPTED, Writer, report, write
 from unspool.cli.verb import Verb, print_json, setup, setup_options
+from unspool.cli.why import print_records
 from unspool.core.errors import PromptError
 from unspool.core.params import Params
 
@@ -50,6 +51,8 @@ def command(ctx: click.Context, /, **arguments: Any) -> None:
                 continue
             if options.json:
                 print_json(output.to_json())
+            else:
+                print_records(output, options)
             report(output, options)
             if interrupted and not sys.stdin.isatty():
                 ctx.exit(INTERRUPTED)

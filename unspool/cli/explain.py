@@ -1,37 +1,92 @@
-"""`unspool explain`: what a request with these flags would use, and where each value comes from."""
+"""`unspool explain`: what a request with these flags would use, and where each value comes from.
+
+With --against it writes a text and says where another engine's order would have written another.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from unspool.cli.flags import chosen, decoding_flags
-from unspool.cli.verb import Verb, print_json, setup, setup_options
+from unspool.cli.prompt import Prompt, prompt_options, read_prompt, system_option, with_system
+from unspool.cli.verb import Setup, Verb, print_json, setup, setup_options, working
 from unspool.core.params import Params
+from unspool.show.table import columns
+
+if TYPE_CHECKING:
+    from unspool.llm.explain import Explanation
+    from unspool.llm.llm import LLM
 
 
 @click.command("explain", cls=Verb)
+@prompt_options
+@system_option
+@click.option(
+    "--against",
+    metavar="ORDER",
+    help="Continue PROMPT, and say which token would differ first in this order of the rules (a "
+    "dialect, or stages with commas), and which rule makes it differ.",
+)
 @setup_options
 @decoding_flags
 def command(**arguments: Any) -> None:
     """Show the effective parameters, the source of each, the strategy, the rules and the stops.
 
-    Sources: user (a flag), model (its own generation config), default, derived (from others).
+    Sources: user (a flag), model (its own generation config), dialect (what --order brings),
+    default, derived (from others). With a PROMPT its length counts too. Nothing is written, but
+    with --against.
     """
     options, params = setup(arguments), chosen(arguments)
     Params.of(params)
+    prompt, other = prompt_of(arguments), arguments["against"]
     with options.model() as lm:
-        explanation = lm.explain(**params)
+        if other is not None:
+            orders = {"order": other, "ours": params.pop("order", None)}
+            print_difference(lm, prompt, params | orders, options)
+            return
+        explanation = lm.explain(prompt, **params)
     if options.json:
         print_json(explanation.to_json())
         return
-    rows = [(name, str(value) or '""', source) for name, value, source in explanation.rows]
-    rows.insert(0, ("parameter", "value", "source"))
-    name_width, value_width = (max(len(row[i]) for row in rows) for i in (0, 1))
-    for name, value, source in rows:
-        click.echo(f"{name:<{name_width}}  {value:<{value_width}}  {source}")
-    click.echo(f"\nstrategy  {explanation.strategy}")
-    click.echo(f"rules     {', '.join(explanation.order) or 'none'}")
-    click.echo(f"stops     {', '.join(explanation.stops) or 'none'}")
+    print_explanation(explanation)
     options.notes(explanation.notes)
+
+
+def prompt_of(arguments: dict[str, Any]) -> Prompt | None:
+    """The prompt; None where none was given and none is needed."""
+    given = [arguments[name] for name in ("words", "prompt", "file")]
+    if arguments["against"] is None and given == [None] * 3:
+        if arguments["system"] is not None:
+            raise click.UsageError("-s: a system message needs a PROMPT beside it")
+        return None
+    return with_system(read_prompt(*given), arguments["system"])
+
+
+def print_explanation(found: Explanation) -> None:
+    rows = [(name, str(value) or '""', source) for name, value, source in found.rows]
+    for line in columns([("parameter", "value", "source"), *rows], left=3):
+        click.echo(line)
+    rules = [f"{place}. {rule}" for place, rule in enumerate(found.order, 1)] or ["none"]
+    click.echo(f"\nstrategy  {found.strategy}")
+    click.echo(f"order     {found.dialect}")
+    click.echo(f"rules     {rules[0]}")
+    for rule in rules[1:]:
+        click.echo(f"          {rule}")
+    click.echo(f"stops     {', '.join(found.stops) or 'none'}")
+
+
+def print_difference(lm: LLM, prompt: Any, params: dict[str, Any], options: Setup) -> None:
+    """What differs between two orders: `params` holds them as `ours` and `order`."""
+    with working("writing", options.quiet):
+        found = lm.against(prompt, **params)
+    if options.json:
+        print_json(found.to_json())
+        return
+    click.echo(str(found))
+    options.say(f"seed {found.seed}")
+    options.notes(found.ours.notes)
+    for note in found.theirs.notes:
+        if note not in found.ours.notes:
+            options.say(f"note ({found.theirs.name}): {note}")

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from unspool.core.params import fields
-from unspool.core.values import INT_MOST, Parameter
+from unspool.core.values import INT_MOST, Parameter, shown
 
 DEST = "set_"  # keeps the parameters' names apart from the verbs' own
 OWN = {"stream"}  # verbs say --no-stream
@@ -45,6 +45,11 @@ def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value != ()
     }
+
+
+def read_as(name: str, text: str) -> Any:
+    """A value as the flag of this parameter reads it."""
+    return _value(fields()[name], name, text)
 
 
 def _spellings(row: Parameter) -> tuple[str, ...]:
@@ -80,7 +85,8 @@ def _options(row: Parameter) -> Iterator[Callable[..., Any]]:
 
 
 def _help(row: Parameter) -> str:
-    facts = [f"also {flag(name)}" for name in row.aliases if "*" not in name]
+    also = [flag(name) for name in row.aliases if "*" not in name]
+    facts = [f"also {', '.join(also)}"] if also else []
     if row.default not in (None, ""):
         facts.insert(0, f"default {row.default}")
     if row.type in ("int", "float", "bool | str"):
@@ -110,13 +116,23 @@ def _whole(name: str, text: str) -> int:
 
 
 def _json(row: Parameter, name: str, text: str) -> Any:
-    """JSON where it is JSON; a parameter that may be anything takes other text as it is."""
+    """JSON where it is JSON; a parameter that may be anything takes other text as it is, unless it
+    begins as a list or an object does."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
-        if row.type == "Any":
+    except (ValueError, RecursionError) as error:
+        if row.type == "Any" and not (row.built and text.lstrip()[:1] in ("[", "{")):
             return text
-        raise click.BadParameter(f"{text!r} is not JSON", param_hint=flag(name)) from None
+        raise click.BadParameter(f"{shown(text)} is not JSON ({error}); quote it for the shell, "
+                                 'as in \'["a", "b"]\'', param_hint=flag(name)) from None
+
+
+def _once(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """The one value of a flag whose values are not joined: the last would hide the others."""
+    if len(values) > 1:
+        raise click.BadParameter(f"given {len(values)} times; write all in one, as in "
+                                 '\'["a", "b"]\'', param_hint=option.opts[0])
+    return values[0] if values else None
 
 
 _TEXT: Mapping[str, Any] = {"type": str, "metavar": "TEXT"}
@@ -126,5 +142,6 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "bool": {},
     "tuple[int, ...]": {"type": str, "multiple": True, "metavar": "ID,ID,..."},
     "tuple[str, ...]": {"type": str, "multiple": True, "metavar": "TEXT"},
-    "Repeats": {"type": str, "metavar": "JSON"},
+    "Repeats": {"type": str, "metavar": "JSON", "multiple": True, "callback": _once},
+    "Any": {"type": str, "metavar": "TEXT", "multiple": True, "callback": _once},
 }

@@ -12,6 +12,7 @@ import click
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import Prompt, prompt_options, read_prompt, system_option, with_system
 from unspool.cli.verb import Setup, Verb, print_json, setup, setup_options, working
+from unspool.cli.why import print_records
 from unspool.core.params import Params
 from unspool.show.text import TintedText, print_legend
 from unspool.show.visible import harmless
@@ -59,6 +60,8 @@ def command(ctx: click.Context, /, **arguments: Any) -> None:
             print_json(output.to_json())
         elif whole:
             print_choices(output, writer, options)
+        if not options.json:
+            print_records(output, options)
         report(output, options)
     if interrupted:
         ctx.exit(INTERRUPTED)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from unspool.cli.flags import read_as
 from unspool.cli.prompt import prompt_options, read_prompt
 from unspool.cli.run import Writer
 from unspool.cli.verb import Verb, print_json, setup, setup_options, working
@@ -23,13 +24,19 @@ from unspool.show.text import print_legend
     metavar="prob",
     help="Print the text tinted by probability.",
 )
+@click.option(
+    "--watermark",
+    metavar="JSON",
+    help="Look for this mark too; the value is that of `run --watermark`.",
+)
 @setup_options
 def command(**arguments: Any) -> None:
     """Score PROMPT: its log-probability (natural), perplexity and bits per byte.
 
     PROMPT may be the name of a file, whose text is then scored.
     """
-    options = setup(arguments)
+    options, mark = setup(arguments), arguments["watermark"]
+    mark = mark and read_as("watermark", mark)
     words, prompt, file = arguments["words"], arguments["prompt"], arguments["file"]
     if prompt is None and file is None and _is_file(words):
         options.say(f"scoring the text of the file {words} (its name itself: -p {words})")
@@ -37,8 +44,9 @@ def command(**arguments: Any) -> None:
     text = read_prompt(words, prompt, file)
     with options.model() as lm, working("reading the text", options.quiet):
         score = lm.score(text, given=arguments["given"])
+        found = mark and lm.detect(score.output, mark, arguments["given"])
     if options.json:
-        print_json(score.to_json())
+        print_json(score.to_json() | ({"watermark": found.json()} if found else {}))
         return
     if arguments["show"]:
         if not options.quiet:
@@ -53,6 +61,9 @@ def command(**arguments: Any) -> None:
     click.echo(f"log-probability {score.logprob:.4f}")
     click.echo(f"perplexity      {score.perplexity:.4f}")
     click.echo(f"bits per byte   {score.bits_per_byte:.4f}")
+    if found:
+        click.echo(f"watermark       {'found' if found.marked else 'not found'}: z {found.z:.2f}, "
+                   f"p {found.p_value:.2g}, {found.counted} tokens judged")
 
 
 def _is_file(words: str | None) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unspool.core.history import History
 from unspool.core.prefix import Candidate, Prefix
 
 
@@ -14,7 +15,8 @@ class Branch:
     `draft` are tokens the model has yet to judge, `parents` the index in the draft of the token
     before each (-1: the last settled one), and `tail` how they see each other ("causal", "block").
     `logprob` and `score` are sums over the written tokens, before and after the rules.
-    `states` and `watch` are the folds of the request's rules and stops over the tokens.
+    `states` and `watch` are the folds of the request's rules and stops over the tokens; `history`
+    is the text as an array, where a rule looks at it.
     """
 
     number: int
@@ -28,6 +30,7 @@ class Branch:
     logprob: float = 0.0
     score: float = 0.0
     states: tuple[object, ...] = ()
+    history: History | None = None
     watch: tuple[object, ...] = ()
     ended: Ended | None = None
 

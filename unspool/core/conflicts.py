@@ -23,6 +23,8 @@ def _sampling(params: Params) -> None:
     if params.do_sample and params.temperature == 0:
         _refuse(params, "temperature", "do_sample",
                 "0 is greedy; raise the temperature or drop do_sample")
+    if params.mirostat and (params.adaptive_target or -1) >= 0:
+        _refuse(params, "mirostat", "adaptive_target", "both steer the surprise; give one of them")
     if not isinstance(params.strategy, str) or params.do_sample is None:
         return
     if params.strategy == ("greedy" if params.do_sample else "sample"):

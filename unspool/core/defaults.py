@@ -1,18 +1,24 @@
-"""Where each value comes from: the user, else the model's own generation config, else neutral.
+"""Where each value comes from: the user, else the model's own generation config, else the dialect
+that the user named, else neutral.
 
 Knows neither model nor tokenizer; a generation config is a mapping of names as its file has them.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from unspool.core.errors import ParameterError
 from unspool.core.params import Params, fields, spelled
 from unspool.core.values import shown
 
-# The truncations of this version: each asks for sampling by being set.
-TRUNCATION = ("top_k", "top_p", "min_p")
+# What shapes the draw of a token and nothing else: each asks for sampling by being set.
+TRUNCATION = (
+    "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h", "top_n_sigma",
+    "top_a", "tfs_z", "smoothing_factor", "xtc_probability", "mirostat", "dynatemp_range",
+    "adaptive_target")
+SAMPLING = ("temperature", *TRUNCATION)
 # Keys of a generation config that are no wish of the user's: ids the model room reads itself,
 # and notes of the library that wrote the file.
 BOOKKEEPING = frozenset((
@@ -36,16 +42,19 @@ class Merged(NamedTuple):
     """Effective parameters, where each came from, and what of the model's was not applied."""
 
     params: Params
-    origin: dict[str, str]  # canonical name to "user", "model" or "default"
+    origin: dict[str, str]  # canonical name to "user", "model", "dialect" or "default"
     notes: tuple[str, ...]
 
 
-def merged(user: Params, model: Mapping[str, Any]) -> Merged:
-    """Fills what the user left unset from the model's generation config, then from the table.
+def merged(user: Params, model: Mapping[str, Any],
+           dialect: Mapping[str, Any] = MappingProxyType({})) -> Merged:
+    """Fills what the user left unset from the model's generation config, then from the dialect,
+    then from the table.
 
     Of the model's, what is unknown, not in this version, out of range or in conflict becomes a
     note and is not applied. `do_sample`, `seed`, `max_length` and others without a default of
     their own stay None. With a `max_length` and no `max_new_tokens`, only the former limits.
+    `dialect`: its defaults, by canonical name.
     """
     values = user.given()
     origin = dict.fromkeys(values, "user")
@@ -57,6 +66,10 @@ def merged(user: Params, model: Mapping[str, Any]) -> Merged:
             notes.append(f"generation config not applied: {error}")
         else:
             values[name], origin[name] = value, "model"
+    draws = user.do_sample or user.strategy == "sample"
+    for name, value in dialect.items():
+        if name not in values and not (draws and name == "temperature" and value == 0):
+            values[name], origin[name] = value, "dialect"
     for name, row in fields().items():
         if row.built and row.default is not None and name not in values:
             if _superseded(name, values):
@@ -65,12 +78,15 @@ def merged(user: Params, model: Mapping[str, Any]) -> Merged:
     return Merged(Params(**values), origin, tuple(notes))
 
 
-def decide_sampling(user: Params, model: Mapping[str, Any]) -> Literal["greedy", "sample"]:
+def decide_sampling(user: Params, model: Mapping[str, Any],
+                    dialect: Mapping[str, Any] = MappingProxyType({})
+                    ) -> Literal["greedy", "sample"]:
     """Greedy or sampling, by the first that applies; for requests that name no strategy.
 
     The user's temperature 0 (greedy); the user's `do_sample`; the user's temperature or a
     truncation that cuts (sampling); the model's `do_sample`; the model's temperature above 0 or a
-    truncation (sampling); else greedy.
+    truncation (sampling); a temperature above 0 that is the dialect's default (sampling); else
+    greedy.
     """
     config, _ = _wishes(user, model)
     if user.temperature == 0:
@@ -83,7 +99,8 @@ def decide_sampling(user: Params, model: Mapping[str, Any]) -> Literal["greedy",
         return "sample" if config["do_sample"] else "greedy"
     rows = fields()
     cuts = (n in config and not rows[n].is_neutral(config[n]) for n in TRUNCATION)
-    return "sample" if config.get("temperature") or any(cuts) else "greedy"
+    drawn = config.get("temperature", dialect.get("temperature"))
+    return "sample" if drawn or any(cuts) else "greedy"
 
 
 def _wishes(user: Params, model: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -102,7 +119,10 @@ def _wishes(user: Params, model: Mapping[str, Any]) -> tuple[dict[str, Any], lis
             notes.append(f"generation config not applied: {error}")
             continue
         for name, (_, checked) in parsed.items():
-            if name in found and found[name] != checked:
+            if name == "order":
+                notes.append(f"generation config not applied: {spelling}={shown(value)} (only a "
+                             "request names it)")
+            elif name in found and found[name] != checked:
                 notes.append(f"generation config not applied: {spelling}={shown(value)} (twice)")
             elif name not in given | silent and fields()[name].built:
                 found[name] = checked

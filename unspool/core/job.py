@@ -15,6 +15,7 @@ from unspool.core.branch import Branch, Ended
 from unspool.core.edits import EDITS, Draft, Drop, Edit, Extend, Fork, Replace
 from unspool.core.errors import ParameterError
 from unspool.core.events import Event
+from unspool.core.history import History, history
 from unspool.core.prefix import Candidate, prefix
 from unspool.core.request import Request
 from unspool.core.shown import Shown
@@ -81,10 +82,15 @@ class Job:
         request = self.request
         root = Branch(0, prefix(request.prompt), len(request.prompt))
         root.states = tuple(rule.start(request.prompt) for rule in request.rules)
+        root.history = self.remembered(request.prompt)
         root.watch = tuple(stop.start() for stop in request.stops)
         self.branches.append(root)
         self.usage.prompt = len(request.prompt)
         self.apply(request.strategy.open(self))
+
+    def remembered(self, prompt: Sequence[int]) -> History | None:
+        """The text as the rules look at it, if one does."""
+        return history(prompt) if any(rule.recalls for rule in self.request.rules) else None
 
     @property
     def strategy(self) -> Strategy:
@@ -188,6 +194,8 @@ class Job:
         branch.states = tuple([
             rule.after(state, candidate.token, candidate)
             for rule, state in zip(request.rules, branch.states, strict=True)])
+        if branch.history is not None:
+            branch.history = branch.history.extend(candidate.token)
         seen = [stop.after(state, branch)
                 for stop, state in zip(request.stops, branch.watch, strict=True)]
         branch.watch = tuple([state for state, _ in seen])
@@ -228,6 +236,7 @@ class Job:
         branch.logprob = branch.score = 0.0
         branch.ended = None
         branch.states = tuple(rule.start(tokens) for rule in request.rules)
+        branch.history = self.remembered(tokens)
         branch.watch = tuple(stop.start() for stop in request.stops)
         for candidate in written:
             if branch.ended is None:  # a stop cuts the rest, here too

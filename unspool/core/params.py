@@ -38,8 +38,9 @@ class Params(Shaping):
         "max_tokens max_completion_tokens max_output_tokens n_predict", neutral=None)
     max_length: int | None = length(None, "1..", "most tokens in all, the prompt included")
     min_new_tokens: int | None = length(
-        0, "0..", "tokens written before the text may end", "min_tokens", 3)
-    min_length: int | None = length(0, "0..", "tokens in all before the text may end", part=3)
+        0, "0..", "tokens written before one that ends the text may come", "min_tokens", 3)
+    min_length: int | None = length(
+        0, "0..", "tokens in all before one that ends the text may come", part=3)
     max_time: float | None = length(
         None, "0<..1e9", "most seconds; the text ends after them", "t_max_predict_ms*0.001")
     stop: tuple[str, ...] | None = length(
@@ -116,6 +117,8 @@ class Params(Shaping):
     logprobs: int | None = output(
         None, "0..512", "alternatives listed with each token (0: its own log-probability only)",
         "top_logprobs n_probs")
+    why: bool | None = output(
+        False, "", "keep for each token what each rule did there, and how it came to be picked")
     prompt_logprobs: int | None = output(None, "0..512", "the same for the prompt", part=8)
     prompt_logprob_start: int | None = output(None, "0..", "from this token on", part=8)
     prompt_logprob_token_ids: tuple[int, ...] | None = output(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from math import nan
 from typing import NamedTuple
 
 BLOCK = 16  # tokens whose keys are found together; a digest is taken at each block's end
@@ -18,6 +19,8 @@ class Candidate(NamedTuple):
     `logprob`: natural log-probability before the rules (raw); `processed`: after them;
     `rank`: 1 for the likeliest token before the rules; `peak`: that token's raw log-probability.
     `others`: the likeliest (token, raw log-probability) at the slot, as many as were asked for.
+    `entry`: its log-probability before the rule that wants to know it, NaN where none does.
+    `row`: the slot's scores and all that shaped them, where the request asks why; opaque here.
     """
 
     token: int
@@ -26,6 +29,8 @@ class Candidate(NamedTuple):
     rank: int
     peak: float
     others: tuple[tuple[int, float], ...] = ()
+    entry: float = nan
+    row: object = None
 
 
 class Prefix:

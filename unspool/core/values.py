@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from unspool.core.errors import ParameterError
 
-BUILT = 1  # parameters of later versions are known, and refused unless neutral
+BUILT = 3  # parameters of later versions are known, and refused unless neutral
 IDS = "1024 x 0.."  # a list of token ids; the vocabulary is checked where it is known
 INT_MOST = 2**31 - 1  # where a range of whole numbers names no upper end
 
@@ -56,7 +56,7 @@ class Range:
     def __str__(self) -> str:
         if self.words:
             return " | ".join(self.words)
-        end = "" if self.high == math.inf else f"{self.high:.17g}"
+        end = "" if self.high == math.inf else f"{self.high:.15g}"
         if isinstance(self.high, int):
             end = str(self.high)
         start = "" if self.low == -math.inf else f"{self.low:g}"
@@ -95,9 +95,12 @@ class Parameter:
         return self.part <= BUILT
 
     def is_neutral(self, value: object) -> bool:
-        """True and 1 are told apart; a tuple is neutral as the list it came from."""
+        """True and 1 are told apart; a tuple is neutral as the list it came from. Where a number's
+        default is below 0, all numbers below 0 are off."""
         if isinstance(value, Repeats):
             return value.max_pattern_size == 0
+        if isinstance(value, float) and isinstance(self.default, float) and self.default < 0:
+            return value < 0 or value in self.neutral
         value = list(value) if isinstance(value, tuple) else value
         return any(type(value) is type(calm) and value == calm for calm in self.neutral)
 

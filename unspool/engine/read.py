@@ -7,31 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import NamedTuple
 
 from unspool.core.branch import Branch
 from unspool.core.errors import RowError
+from unspool.core.history import History
 from unspool.core.job import Job
 from unspool.core.prefix import Candidate
 from unspool.core.slot import Slot
 from unspool.core.sockets import Rule
-from unspool.engine.shape import Recipe, shape_rows
-from unspool.engine.shaped import Group, Left
+from unspool.engine.row import Row
+from unspool.engine.scored import repaired
+from unspool.engine.shape import shape
 from unspool.kernels.reading.facts import BEST, FAULT, NORM, PEAK
 from unspool.kernels.reading.logits import Logits
 from unspool.kernels.reading.noise import Place
 from unspool.kernels.reading.philox import draw
-from unspool.kernels.reading.plain import Floats
+from unspool.rules import RuleValue
+from unspool.rules.plain import Seat
+from unspool.rules.rule import place_of_noise
 
-SEED, WORD = 2**64 - 1, 2**32 - 1  # bits of a place that noise depends on
 DAMAGED = ("the model gave NaN, infinity or no score at all; the weights or the prompt's keys are "
            "damaged, nothing can be chosen")
-EMPTY = "no token is left: the rules removed every one; loosen one of them"
 
-States = tuple[object, ...]
 Others = tuple[tuple[int, float], ...]
-Pick = tuple[int, float | None]
+
+
+class State(NamedTuple):
+    """What the rules of a branch know at one slot: what each remembers, and the text so far."""
+
+    rules: tuple[object, ...]
+    history: History | None
+
+    def after(self, rules: Sequence[Rule], drafted: Candidate) -> State:
+        """Behind a token of the draft, as if it were settled."""
+        states = [rule.after(state, drafted.token, drafted)
+                  for rule, state in zip(rules, self.rules, strict=True)]
+        text = self.history
+        return State(tuple(states), None if text is None else text.extend(drafted.token))
 
 
 @dataclass(slots=True, eq=False)
@@ -46,62 +59,12 @@ class Open:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
-    """Row `number` of a forward, before and after the rules: row `place` of `group`."""
-
-    logits: Logits
-    number: int
-    group: Group
-    place: int
-
-    @property
-    def vocab(self) -> int:
-        return int(self.logits.values.shape[1])
-
-    @property
-    def raw(self) -> Floats:
-        """[V]: the model's logits."""
-        [row] = self.logits.wide([self.number])
-        return np.asarray(row)
-
-    @property
-    def norm(self) -> float:
-        """Log of the raw row's summed exp."""
-        return self.logits.facts[self.number][NORM]
-
-    @property
-    def shaped(self) -> Left:
-        return self.group.left(self.place)
-
-    def candidate(self, token: int) -> Candidate:
-        self.expect(token)
-        return candidates(self.logits, [Ask(self, token)])[0]
-
-    def expect(self, token: int) -> None:
-        """Raises IndexError for an id outside the vocabulary."""
-        if not 0 <= token < self.vocab:
-            raise IndexError(f"token {token} is outside the vocabulary")
-
-    def likeliest(self, count: int) -> Others:
-        """The first `count` tokens before the rules, with their raw log-probabilities."""
-        ids, values = self.logits.top([self.number], count)
-        logprobs = values[0] - self.norm
-        return tuple(zip(ids[0].tolist(), logprobs.tolist(), strict=True))
-
-    def alone(self) -> Row:
-        """A copy that outlives the forward."""
-        logits = self.logits.alone(self.number)
-        return Row(logits, 0, self.group.alone(self.place, logits), 0)
-
-
-@dataclass(slots=True, eq=False)
 class Ask:
-    """A token whose facts are wanted. `processed`: its log-probability after the rules, if known.
-    """
+    """A token whose facts are wanted. `processed`: its log-probability after the rules."""
 
     row: Row
     token: int
-    processed: float | None = None
+    processed: float
     others: Others = ()
 
 
@@ -111,8 +74,10 @@ def read(logits: Logits, opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exc
     What is wrong further down a draft ends the reading there: it may stand behind a wrong guess,
     and if it does not, the next step meets it in the first row.
     """
+    logits = repaired(logits, [row for o in opens if o.job.request.repair
+                               for row in range(o.first, o.first + o.count)])
     slots: dict[Branch, list[Slot]] = {o.branch: [] for o in opens}
-    states = {o.branch: o.branch.states for o in opens}
+    states = {o.branch: State(o.branch.states, o.branch.history) for o in opens}
     faults: dict[Branch, Exception] = {}
     for depth in range(max((o.count for o in opens), default=0)):
         deep = [o for o in opens if depth < o.count and o.branch not in faults]
@@ -122,30 +87,23 @@ def read(logits: Logits, opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exc
                     raise slot
                 slots[o.branch].append(slot)
                 if slot.drafted is not None:
-                    states[o.branch] = after(o.job.request.rules, states[o.branch], slot.drafted)
+                    states[o.branch] = states[o.branch].after(o.job.request.rules, slot.drafted)
             except Exception as error:  # of a job's rule or draft: its own
                 faults[o.branch] = error
     return {branch: mine or faults[branch] for branch, mine in slots.items()}
 
 
-def after(rules: Sequence[Rule], states: States, drafted: Candidate) -> States:
-    """What the rules remember behind a token of the draft, as if it were settled."""
-    return tuple(rule.after(state, drafted.token, drafted)
-                 for rule, state in zip(rules, states, strict=True))
-
-
 def slots_at(logits: Logits, opens: list[Open], depth: int,
-             states: dict[Branch, States]) -> list[Slot | Exception]:
+             states: dict[Branch, State]) -> list[Slot | Exception]:
     """The slots of one depth. What is wrong with one job's leaves the others alone."""
     rows = rows_at(logits, opens, depth, states)
-    picked = picks(opens, rows, depth)
     asks: list[Ask] = []
     ends: list[int | Exception] = []
-    for o, row, pick in zip(opens, rows, picked, strict=True):
+    for o, row in zip(opens, rows, strict=True):
         try:
             if isinstance(row, Exception):
                 raise row
-            asks += asked(o, row, depth, pick)
+            asks += asked(o, row, depth)
             ends.append(len(asks))
         except Exception as error:  # of a job's strategy or draft
             ends.append(error)
@@ -161,62 +119,52 @@ def slots_at(logits: Logits, opens: list[Open], depth: int,
 
 
 def rows_at(logits: Logits, opens: list[Open], depth: int,
-            states: dict[Branch, States]) -> list[Row | Exception]:
+            states: dict[Branch, State]) -> list[Row | Exception]:
     """The rows of one depth, shaped together; a fault in one job's rule leaves the others alone."""
-    faults = {o.branch for o in opens if logits.facts[o.first + depth][FAULT]}
-    sound = [o for o in opens if o.branch not in faults] if faults else opens
-    members = [o.first + depth for o in sound]
-    recipes: list[Recipe] = [o.job.request.rules for o in sound]  # type: ignore[misc]
     try:
-        shaped = shape_rows(logits, members, recipes, [states[o.branch] for o in sound])
+        out: list[Row | Exception] = []
+        seats = [seat_of(o, depth, states[o.branch]) for o in opens]
+        members = [o.first + depth for o in opens]
+        sound = [i for i, r in enumerate(members) if not logits.facts[r][FAULT]]
+        placed = iter(shape(logits, [members[i] for i in sound], [seats[i] for i in sound]))
+        for r, seat in zip(members, seats, strict=True):
+            if logits.facts[r][FAULT]:
+                out.append(RowError(DAMAGED))
+                continue
+            row = Row(logits, r, seat, next(placed))
+            out.append(RowError(row.why_empty()) if row.empty else row)
     except Exception as error:  # a job's rule may raise anything
         if len(opens) == 1:
             return [error]
         return [row for o in opens for row in rows_at(logits, [o], depth, states)]
-    rows = iter([finish(Row(logits, r, *s)) for r, s in zip(members, shaped, strict=True)])
-    return [RowError(DAMAGED) if o.branch in faults else next(rows) for o in opens]
-
-
-def finish(row: Row) -> Row | RowError:
-    return RowError(EMPTY) if row.group.empty(row.place) else row
-
-
-def picks(opens: list[Open], rows: list[Row | Exception], depth: int) -> list[Pick | None]:
-    """A pick of each row whose strategy wants one, drawn group by group."""
-    out: list[Pick | None] = [None] * len(rows)
-    groups: dict[Group, list[int]] = {}
-    for i, (o, row) in enumerate(zip(opens, rows, strict=True)):
-        try:
-            if isinstance(row, Row) and o.job.strategy.reads.pick:
-                groups.setdefault(row.group, []).append(i)
-        except Exception as error:  # of a job's strategy
-            rows[i] = error
-    for group, own in groups.items():
-        places = [place_of(opens[i], depth) for i in own]
-        drawn = group.picks([rows[i].place for i in own], places)  # type: ignore[union-attr]
-        for i, pick in zip(own, drawn, strict=True):
-            out[i] = pick
     return out
 
 
+def seat_of(o: Open, depth: int, state: State) -> Seat:
+    """What shapes a row."""
+    rules: tuple[RuleValue, ...] = o.job.request.rules  # type: ignore[assignment]
+    place = place_of_noise(rules, state.history, place_of(o, depth))
+    return Seat(rules, state.rules, state.history, place, o.job.strategy.reads.pick)
+
+
 def place_of(o: Open, depth: int) -> Place:
-    """Where the noise of a pick comes from."""
+    """Where the noise of a pick comes from, unless a rule says otherwise."""
     branch = o.branch
-    return (o.job.request.seed & SEED, branch.choice & WORD, branch.settled.length + depth,
+    return (o.job.request.seed, branch.choice, branch.settled.length + depth,
             draw("pick", branch.replaced))
 
 
-def asked(o: Open, row: Row, depth: int, pick: Pick | None) -> list[Ask]:
+def asked(o: Open, row: Row, depth: int) -> list[Ask]:
     """What a slot wants to know: of its pick, its draft's token and of the likeliest, in order."""
     request, draft = o.job.request, o.branch.draft
-    top = request.strategy.reads.top
+    top, pick = request.strategy.reads.top, row.seat.wanted
     others = row.likeliest(request.others) if request.others else ()
-    likeliest = row.group.top(row.place, top or 1) if top or pick is None else []
-    out = [Ask(row, *(pick or (likeliest[0], None)), others)]
+    likeliest = row.top(top or 1) if top or not pick else []
+    out = [Ask(row, *(row.pick if pick else likeliest[0]), others)]
     if depth < len(draft):
         row.expect(draft[depth])
-        out.append(Ask(row, draft[depth], None, others))
-    return out + [Ask(row, token, None, others) for token in likeliest[:top]]
+        out.append(Ask(row, draft[depth], row.processed(draft[depth]), others))
+    return out + [Ask(row, *found, others) for found in likeliest[:top]]
 
 
 def candidates(logits: Logits, asks: Sequence[Ask]) -> list[Candidate]:
@@ -227,18 +175,20 @@ def candidates(logits: Logits, asks: Sequence[Ask]) -> list[Candidate]:
                   if more else ())
     out = []
     for ask in asks:
-        row, token, processed = ask.row, ask.token, ask.processed
+        row, token = ask.row, ask.token
         facts = table[row.number]
         logit, rank = (facts[PEAK], 1) if token == facts[BEST] else next(looked)
-        if processed is None:
-            processed = row.group.processed(row.place, token, logit)
         norm = facts[NORM]
-        out.append(Candidate(token, logit - norm, processed, int(rank), facts[PEAK] - norm,
-                             ask.others))
+        fact = Candidate(token, logit - norm, ask.processed, int(rank), facts[PEAK] - norm,
+                         ask.others)
+        entry = row.entry
+        out.append(fact if entry is None else fact._replace(entry=entry.processed(token)))
     return out
 
 
 def slot_of(o: Open, row: Row, depth: int, facts: list[Candidate]) -> Slot:
-    drafted = depth < len(o.branch.draft)
-    return Slot(facts[0], facts[1] if drafted else None, tuple(facts[1 + drafted:]),
-                row.alone() if o.job.request.keep_rows else None)
+    drafted, request = depth < len(o.branch.draft), o.job.request
+    kept = row.alone() if request.keep_rows or request.why else None
+    if request.why:
+        facts = [fact._replace(row=kept) for fact in facts]
+    return Slot(facts[0], facts[1] if drafted else None, tuple(facts[1 + drafted:]), kept)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unspool.core.sockets import Scores
 from unspool.engine.runner import Turn
+from unspool.kernels.reading.facts import FAULT
 from unspool.kernels.reading.logits import Logits, logits_of
 
 
@@ -47,6 +48,17 @@ def together(parts: Iterable[Scored]) -> Scored | None:
         turns += part.turns
         rows.append(part.logits.values.copy())
     return Scored(logits_of(np.concatenate(rows)), turns) if rows else None
+
+
+def repaired(logits: Logits, rows: Sequence[int]) -> Logits:
+    """Rows that are damaged, made readable: NaN counts as 0 and infinity as the largest number, as
+    in transformers' InfNanRemoveLogitsProcessor. Of these rows those that are sound stay."""
+    bad = [row for row in rows if logits.facts[row][FAULT]]
+    if not bad:
+        return logits
+    values = logits.values.copy()
+    values[bad] = np.nan_to_num(values[bad], nan=0.0, neginf=-np.inf)
+    return logits_of(values)
 
 
 def host(rows: Any) -> NDArray[Any]:

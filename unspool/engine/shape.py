@@ -1,108 +1,143 @@
-"""Shapes rows of raw logits by their rules, batched by recipe. It knows no jobs and no text."""
+"""Shapes rows of raw logits by their rules. It knows no jobs and no text."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from itertools import groupby
+from math import inf
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unspool.engine.shaped import Best, Group, Kept, Left, Whole
-from unspool.kernels.reading.head import TOP, Head
-from unspool.kernels.reading.logits import Logits, logits_of
-from unspool.kernels.reading.plain import Floats, Plain
-from unspool.rules import KINDS, RuleValue, columns
+from unspool.kernels.reading.facts import BEST, FAULT, PEAK
+from unspool.kernels.reading.logits import Compiled, Logits, logits_of
+from unspool.kernels.reading.plain import Floats
+from unspool.kernels.shaping.shaped import NOTHING, Left, Shaped, Task
+from unspool.rules import RuleValue, greedy
+from unspool.rules.plain import Defined, Seat, define
+from unspool.rules.recipe import recipe_of
 
-GROWTH = 16  # a head that was too small is made so many times larger
-Recipe = tuple[RuleValue, ...]
-States = tuple[object, ...]
-Shaped = tuple[Group, int]  # a row, by its place in its group
+GREEDY = (greedy(),)
 
 
-def shape(rows: NDArray[Any], recipes: Sequence[Recipe], states: Sequence[States],
-          top: int = TOP) -> list[Left]:
-    """What the rules leave of each of `rows` [R, V]; all of it, and at once."""
-    shaped = shape_rows(logits_of(rows), range(len(rows)), recipes, states, top)
-    return [group.left(i) for group, i in shaped]
+class Group(Protocol):
+    """What the rules left of several rows; a row is named by its place among them."""
+
+    def empty(self, i: int) -> bool:
+        """No token is left."""
+        ...
+    def left(self, i: int) -> Left: ...
+    def pick(self, i: int) -> tuple[int, float]:
+        """The token that the noise of its place chooses, and its log-probability."""
+        ...
+    def processed(self, i: int, token: int) -> float:
+        """The log-probability of a token; -inf if it was removed."""
+        ...
+    def top(self, i: int, count: int) -> list[tuple[int, float]]:
+        """The likeliest tokens with their log-probabilities, best first, ties by the lower id."""
+        ...
 
 
-def shape_rows(logits: Logits, members: Sequence[int], recipes: Sequence[Recipe],
-               states: Sequence[States], top: int = TOP) -> list[Shaped]:
-    """The rows named by `members`, a recipe and a tuple of rule states for each.
-
-    `top`: how many tokens a head holds at first; it changes the time and never the result.
-    """
-    out: dict[int, Shaped] = {}
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for i, recipe in enumerate(recipes):
-        alike.setdefault(tuple([rule.name for rule in recipe]), []).append(i)
-    for names, own in alike.items():
-        rows, theirs = [members[i] for i in own], [recipes[i] for i in own]
-        if names == ("greedy",):
-            found = placed(Best(logits, rows), len(rows))
-        elif names == ():
-            found = placed(Whole(logits, rows), len(rows))
-        elif names == ("temperature",):
-            divisors = np.array([recipe[0].numbers[0] for recipe in theirs])
-            found = placed(Whole(logits, rows, divisors), len(rows))
-        else:
-            found = apply(logits, rows, theirs, [states[i] for i in own], top)
-        out.update(zip(own, found, strict=True))
-    return [out[i] for i in range(len(recipes))]
+Placed = tuple[Group, int]  # a row, by its place in its group
 
 
-def apply(logits: Logits, members: Sequence[int], recipes: list[Recipe], states: list[States],
-          top: int) -> list[Shaped]:
-    """Rows whose recipes have the same names in the same order.
+class Best:
+    """The likeliest token of each row: nothing to shape, nothing to draw."""
 
-    Rows for which the head is too small are shaped again with a larger one, so what becomes of a
-    row never depends on its company.
-    """
-    group, short = run(logits, members, recipes, states, top)
-    done = placed(group, len(members))
-    again = np.flatnonzero(short).tolist()
-    if again:
-        larger = min(GROWTH * top, logits.values.shape[1])
-        better = apply(logits, [members[i] for i in again], [recipes[i] for i in again],
-                       [states[i] for i in again], larger)
-        for i, shaped in zip(again, better, strict=True):
-            done[i] = shaped
-    return done
+    def __init__(self, logits: Logits, members: Sequence[int]) -> None:
+        self.facts = [logits.facts[r] for r in members]
+
+    def empty(self, i: int) -> bool:
+        return bool(self.facts[i][FAULT])
+
+    def left(self, i: int) -> Left:
+        if self.empty(i):
+            return NOTHING
+        peak = self.facts[i][PEAK]
+        return Left(np.array([self.pick(i)[0]], np.int64), np.array([peak]), peak)
+
+    def pick(self, i: int) -> tuple[int, float]:
+        return int(self.facts[i][BEST]), 0.0
+
+    def processed(self, i: int, token: int) -> float:
+        return 0.0 if token == self.facts[i][BEST] else -inf
+
+    def top(self, i: int, count: int) -> list[tuple[int, float]]:
+        return [self.pick(i)][:count]
 
 
-def run(logits: Logits, members: Sequence[int], recipes: list[Recipe], states: list[States],
-        top: int) -> tuple[Kept, NDArray[np.bool_]]:
-    """Apply the rules in order, their numbers as columns. Also says for which rows a head was too
-    small; what is left of those does not count."""
-    head: Head | None = None
-    short = np.zeros(len(members), np.bool_)
-    for place, name in enumerate(rule.name for rule in recipes[0]):
-        kind = KINDS[name]
-        numbers = columns([recipe[place] for recipe in recipes])
-        if kind.reads == "row":
-            rows = logits.wide(members) if head is None else head.all()
-            rows = kind.apply(rows, [state[place] for state in states], *numbers)
-            logits, members, head = Plain(np.asarray(rows, np.float64)), range(len(rows)), None
+def shape(logits: Logits, members: Sequence[int], seats: Sequence[Seat]) -> list[Placed]:
+    """The rows named by `members`, each by its seat. Rows that need the same treatment share it,
+    and what becomes of a row never depends on its company."""
+    out: dict[int, Placed] = {}
+
+    def treat(which: list[int]) -> None:
+        group = treated(logits, [members[i] for i in which], [seats[i] for i in which])
+        out.update({i: (group, place) for place, i in enumerate(which)})
+
+    fast = isinstance(logits, Compiled)
+    kinds = [treatment(seat.rules, fast) for seat in seats]
+    for kind, same in groupby(sorted(range(len(seats)), key=kinds.__getitem__), kinds.__getitem__):
+        which = list(same)
+        for own in [[i] for i in which] if kind == "alone" else [which]:
+            treat(own)
+    return [out[i] for i in range(len(seats))]
+
+
+@lru_cache(maxsize=1024)
+def treatment(rules: tuple[RuleValue, ...], fast: bool) -> str:
+    """Rows with the same answer are shaped together. `fast`: there are kernels for them."""
+    if rules == GREEDY:
+        return "best"
+    if not fast:
+        return " ".join(["by definition", *[rule.name for rule in rules]])
+    return "compiled" if all(rule.kind.operation for rule in rules) else "alone"
+
+
+def treated(logits: Logits, members: Sequence[int], seats: Sequence[Seat]) -> Group:
+    if seats[0].rules == GREEDY:
+        return Best(logits, members)
+    if not isinstance(logits, Compiled):
+        return Defined(logits.wide(members), seats)
+    if all(rule.kind.operation for rule in seats[0].rules):
+        return compiled(logits, members, seats)
+    return in_parts(logits, members[0], seats[0])
+
+
+def compiled(logits: Compiled, members: Sequence[int], seats: Sequence[Seat]) -> Shaped:
+    recipes = [recipe_of(seat.rules) for seat in seats]
+    return Shaped(logits, members, [
+        Task(recipe.address, recipe.states(seat.states), seat.history, seat.place, seat.wanted)
+        for recipe, seat in zip(recipes, seats, strict=True)])
+
+
+def in_parts(logits: Compiled, member: int, seat: Seat) -> Group:
+    """A row some of whose rules have only a definition: what lies between them is compiled."""
+    rows: Compiled = logits
+    done = 0
+    for place, rule in enumerate(seat.rules):
+        if rule.kind.operation is not None:
             continue
-        head = Head(logits, members, top) if head is None else head
-        kind.apply(head, *numbers)
-        short |= head.short
-    return kept_rows(logits.wide(members)) if head is None else kept(head), short
+        values = dense(compiled(rows, [member], [part(seat, done, place)]), logits.values.shape[1])
+        with np.errstate(over="ignore"):  # a value too low for a float32 has no chance
+            values = define(values, place, [seat]).astype(np.float32)
+        rows, member, done = logits_of(values), 0, place + 1  # type: ignore[assignment]
+    return compiled(rows, [member], [part(seat, done, len(seat.rules), seat.wanted)])
 
 
-def placed(group: Group, count: int) -> list[Shaped]:
-    return [(group, i) for i in range(count)]
+def part(seat: Seat, first: int, last: int, wanted: bool = False) -> Seat:
+    """The same row with some of its rules."""
+    own = slice(first, last)
+    return Seat(seat.rules[own], seat.states[own], seat.history, seat.place, wanted)
 
 
-def kept(head: Head) -> Kept:
-    """What a head still holds, by value; of a row that lost nothing everything, by id."""
-    if not head.whole.all():  # then none is
-        return kept_rows(head.all())
-    left = np.isfinite(head.values)
-    return Kept(head.ids[left], head.values[left], left.sum(-1))
+def dense(group: Group, vocab: int) -> Floats:
+    """[1, V]: the only row of a group, whole."""
+    left, out = group.left(0), np.full((1, vocab), -inf)
+    out[0, left.ids] = left.values
+    return out
 
 
-def kept_rows(rows: Floats) -> Kept:
-    """The tokens that shaped rows [R, V] still hold, by id."""
-    left = np.isfinite(rows)
-    return Kept(np.nonzero(left)[1], rows[left], left.sum(-1))
+def shaped(logits: Logits, member: int, seat: Seat) -> Placed:
+    """One row."""
+    return shape(logits, [member], [seat])[0]

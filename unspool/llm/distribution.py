@@ -17,7 +17,7 @@ from unspool.llm.prompts import is_chat, whole
 from unspool.llm.results import Ranked, strict
 
 if TYPE_CHECKING:
-    from unspool.engine.read import Row
+    from unspool.engine.row import Row
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,18 +13,20 @@ from unspool.stops.tokens import EndTokens, StopTokens
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`rows`: (name, value, source); `order`: the rules as they are applied."""
+    """`rows`: (name, value, source), the source being user, model, dialect, default or derived;
+    `order`: the rules as they are applied, in the order of `dialect`."""
 
     rows: tuple[tuple[str, Any, str], ...]
     strategy: str
+    dialect: str
     order: tuple[str, ...]
     stops: tuple[str, ...]
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {"parameters": [{"name": n, "value": v, "source": s} for n, v, s in self.rows],
-                "strategy": self.strategy, "order": list(self.order), "stops": list(self.stops),
-                "notes": list(self.notes)}
+                "strategy": self.strategy, "dialect": self.dialect, "order": list(self.order),
+                "stops": list(self.stops), "notes": list(self.notes)}
 
 
 def explanation(resolved: Resolved, notes: tuple[str, ...]) -> Explanation:
@@ -32,8 +34,8 @@ def explanation(resolved: Resolved, notes: tuple[str, ...]) -> Explanation:
     rows = tuple((name, plain(value), resolved.origin.get(name, "derived"))
                  for name, value in params.given().items())
     stops = tuple(map(told, filter(able, request.stops)))
-    return Explanation(rows, str(request.strategy), tuple(map(str, request.rules)), stops,
-                       (*notes, *resolved.notes))
+    return Explanation(rows, str(request.strategy), resolved.dialect.name,
+                       tuple(map(str, request.rules)), stops, (*notes, *resolved.notes))
 
 
 def able(stop: Stop) -> bool:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set, Sized
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from unspool.constraints import Vocabulary
 from unspool.core.errors import ParameterError, PromptError
 from unspool.core.params import Params
 from unspool.core.values import shown
@@ -116,6 +118,14 @@ class Facts:
         if skip_special_tokens:
             return tokenizer.piece
         return lambda token: tokenizer.piece(token, skip_special_tokens=False)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The bytes that each token adds to a text: none for specials and for ids that the
+        tokenizer does not know."""
+        known = 0 if self.tokenizer is None else min(self.vocab, self.tokenizer.vocab_size)
+        piece = self.piece()
+        return Vocabulary([piece(i) if i < known else b"" for i in range(self.vocab)])
 
 
 def refuse(params: Params, *names: str, kind: str) -> None:

@@ -5,7 +5,7 @@ Safe to use from any thread. The worker's thread fills it; readers only wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from math import exp
@@ -23,7 +23,9 @@ from unspool.llm.facts import Facts
 from unspool.llm.prompts import is_chat
 from unspool.llm.resolve import Resolved
 from unspool.llm.results import Choice, Output, Ranked, Token
+from unspool.llm.why import Why
 from unspool.llm.worker import Worker
+from unspool.strategies import Force
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,17 @@ class Handle:
         rest = self.emitter(number).finish(branch.ended)
         if rest:
             self.commit(number, (), rest)
-        ended = branch.ended or Ended("cancelled")
-        return Choice(self.texts[number], tuple(map(self.token, branch.facts)), ended.reason,
-                      ended.which, score, number)
+        ended, facts = branch.ended or Ended("cancelled"), branch.facts
+        return Choice(self.texts[number], tuple(map(self.token, facts)), ended.reason,
+                      ended.which, score, number, self.whys(facts))
+
+    def whys(self, facts: Sequence[Candidate]) -> tuple[Why, ...]:
+        """The records of a text's tokens, where they were asked for."""
+        request = self.resolved.request
+        if not request.why:
+            return ()
+        forced = isinstance(request.strategy, Force)
+        return tuple([Why(i, fact, self.facts, forced) for i, fact in enumerate(facts)])
 
     def finish(self, choices: Iterable[Choice], error: Exception | None) -> None:
         job, resolved = self.job, self.resolved

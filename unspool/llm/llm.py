@@ -7,14 +7,14 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from unspool.core.defaults import TRUNCATION
 from unspool.core.errors import ParameterError, UnspoolError
 from unspool.core.job import Usage
-from unspool.core.params import fields
+from unspool.core.params import Params, fields
 from unspool.core.sockets import Memory, Model
 from unspool.core.values import shown
 from unspool.engine.engine import Engine
 from unspool.engine.scheduler import Scheduler
+from unspool.llm.against import Difference, against
 from unspool.llm.distribution import Distribution, raw, shaped
 from unspool.llm.explain import Explanation, explanation
 from unspool.llm.facts import Facts
@@ -25,9 +25,11 @@ from unspool.llm.results import Choice, Output
 from unspool.llm.score import ScoredToken, parts, score_of
 from unspool.llm.steps import Steps
 from unspool.llm.worker import Worker
+from unspool.rules.watermarks import Detection, detect, watermark_of
 from unspool.strategies import Force
 
-SHAPING = ("strategy", "do_sample", "temperature", *TRUNCATION)
+SHAPING = ("strategy", "do_sample",
+           *(name for name, row in fields().items() if row.group == "distribution"))
 
 
 class LLM:
@@ -114,6 +116,40 @@ class LLM:
         ids = [0] if prompt is None else self.facts.encode(request.prompt, named(request.params))
         return explanation(resolve(self.facts, ids, request.params), self.notes)
 
+    def against(self, prompt: Any, order: Any = "vllm", ours: Any = None, **params: Any
+                ) -> Difference:
+        """Write a text in the order `ours` (unset: this program's own), and say which token would
+        differ first in `order`, and which rule makes it differ.
+
+        Both are dialects or lists of stages. The rules of both shape the same rows of the model,
+        with the same noise. Raises ParameterError for parameters that either order refuses.
+        """
+        request = single(prompt, params)
+        given = {"order": ours, **request.params}
+        steps = self.steps(request.prompt, **given)
+        mine = steps.handle.resolved.request
+        theirs = resolve(self.facts, list(mine.prompt),
+                         {**named(given).given(), "order": order, "seed": mine.seed})
+        return against(steps, theirs)
+
+    def detect(self, text: Any, watermark: Any, given: Any = None, **options: Any) -> Detection:
+        """Whether a text carries a watermark: an Output or Choice, a string or a list of ids.
+
+        `watermark`: what the parameter of that name was. `given`: what stood before the text, if it
+        is known; it is not judged. `options`: see `rules.watermarks.detect`. The tokens of a string
+        are those that the tokenizer makes of it, which may be others than were written.
+        Raises ParameterError, PromptError.
+        """
+        mark = watermark_of(watermark, self.facts.vocab)
+        before = () if given is None else self.facts.encode(given, Params())
+        ids = getattr(text, "token_ids", None)
+        if ids is None:
+            ids = self.facts.words(text, start=False) if isinstance(text, str) else (
+                self.facts.check(text))
+        if before and mark.name != "synthid":  # whose context is of written tokens alone
+            options["context"] = before
+        return detect(ids, mark, **options)
+
     def close(self) -> None:
         """End what runs, stop the engine's thread, free weights and memory."""
         self.worker.close()
@@ -137,7 +173,7 @@ class LLM:
         asked, batch = items(given)
         if not batch:
             return [self.handle(one(given, params), queue=queue)], False
-        named(params)
+        resolve(self.facts, [0], params)  # what is wrong with them is wrong for all
         return [self.attempt(item, params, i, queue) for i, item in enumerate(asked)], True
 
     def attempt(self, item: Any, params: Mapping[str, Any], index: int,
@@ -169,8 +205,11 @@ class LLM:
         ids = self.facts.encode(request.prompt, user)
         # Nothing is written, so a full context is no hindrance.
         facts = replace(self.facts, defaults={}, context=self.context + 1)
-        resolved = resolve(facts, ids, {**user.given(), "max_new_tokens": 1},
-                           {"held": True, "keep_rows": True})
+        given = {**user.given(), "max_new_tokens": 1}
+        free = user.strategy is None and user.do_sample is None and user.temperature != 0
+        if free and not user.given().keys().isdisjoint(SHAPING):
+            given["do_sample"] = True  # all that the rules leave, not the likeliest token alone
+        resolved = resolve(facts, ids, given, {"held": True, "keep_rows": True})
         return Handle(self.facts, request.prompt, resolved, self.worker)
 
     def judge(self, text: Any, given: Any) -> tuple[Handle | Output, ScoredToken | None]:

@@ -12,8 +12,13 @@ from unspool.core.errors import ParameterError
 
 SHORT = {"t": "temperature", "width": "num_beams"}
 NAMES = ("greedy", "sample", "beam")
+# What the first value without a name means. Cuts are strategies too: they sample.
 FIRST = {"beam": "num_beams", "sample": "temperature", "temperature": "temperature",
-         "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "greedy": ""}
+         **{name: name for name in (
+             "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h",
+             "top_n_sigma", "top_a", "tfs_z", "mirostat")},
+         "xtc": "xtc_probability", "dynatemp": "dynatemp_range", "adaptive": "adaptive_target",
+         "greedy": ""}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unspool.core.defaults import TRUNCATION, decide_sampling, merged
+from unspool.constraints import choice
+from unspool.core.defaults import decide_sampling, merged
 from unspool.core.errors import ParameterError, PromptError
 from unspool.core.params import Params, fields
 from unspool.core.request import Request
-from unspool.core.sockets import Stop, Strategy
+from unspool.core.sockets import Constraint, Stop, Strategy
 from unspool.llm.facts import Facts
+from unspool.llm.order import as_given, dialect_of
 from unspool.llm.plan import Plan, parse
-from unspool.rules import RuleValue, greedy, min_p, temperature, top_k, top_p
+from unspool.llm.sequences import writable
+from unspool.llm.shaping import Mode, shape
+from unspool.llm.stages import Asked
+from unspool.rules.dialects import Dialect
+from unspool.stops.complete import Complete
 from unspool.stops.confidence import Confidence
 from unspool.stops.length import MaxNew, MaxTime
 from unspool.stops.repetition import Repetition
@@ -25,7 +31,6 @@ from unspool.stops.tokens import EndTokens, StopTokens
 from unspool.strategies import Beam, Sample
 
 DEFAULT_BEAMS = 5
-SHAPING = ("temperature", *TRUNCATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +43,35 @@ class Resolved:
     notes: tuple[str, ...]
     strings: StopStrings | None
     ends: frozenset[int]
+    dialect: Dialect
 
 
 def resolve(facts: Facts, ids: list[int], given: Mapping[str, Any],
             extra: Mapping[str, Any] | None = None) -> Resolved:
     """`ids`: the prompt's; `given`: parameters in any spelling; `extra`: fields of the Request."""
     user = named(given)
-    params, origin, notes = merged(user, facts.defaults)
+    dialect = dialect_of(user.order)
+    user = written_out(user, dialect)
+    params, origin, notes = merged(user, facts.defaults, dialect.defaults)
     room = room_for(facts, len(ids), params, origin)
     stops, strings, ends = stops_of(facts, params, room)
-    strategy, rules, said = strategy_of(facts, user, params, room.count)
-    seed = secrets.randbits(64) if params.seed is None else params.seed
-    settled: dict[str, Any] = {"seed": seed, "max_length": room.max_length,
-                               "max_new_tokens": room.max_new_tokens}
-    effect, idle = in_effect(user, params, strategy, rules, origin)
-    settled |= effect
+    strategy, mode, said = strategy_of(facts, user, params, dialect, room.count)
+    asked = Asked(facts, params, dialect, len(ids) + room.count, ends_for(facts, params),
+                  ending(facts, params), constraint_of(stops))
+    shaping = shape(asked, origin, mode)
+    settled: dict[str, Any] = {
+        "seed": secrets.randbits(64) if params.seed is None else params.seed,
+        "max_length": room.max_length, "max_new_tokens": room.max_new_tokens,
+        **in_effect(user, strategy, mode), **shaping.unused}
     origin = {name: source for name, source in origin.items()
               if name not in settled or settled[name] == getattr(params, name)}
     params = replace(params, **settled)
-    request = Request(tuple(ids), strategy, rules, stops, seed=seed, salt=params.cache_salt or "",
-                      others=min(params.logprobs or 0, facts.vocab),
-                      remember=params.use_cache is not False, **(extra or {}))
-    return Resolved(request, params, origin, (*notes, *room.notes, *said, *idle), strings, ends)
+    request = Request(tuple(ids), strategy, tuple(shaping.rules), stops, seed=settled["seed"],
+                      salt=params.cache_salt or "", others=min(params.logprobs or 0, facts.vocab),
+                      remember=params.use_cache is not False, why=bool(params.why),
+                      repair=bool(params.remove_invalid_values), **(extra or {}))
+    return Resolved(request, params, origin, (*notes, *room.notes, *said, *shaping.notes), strings,
+                    ends, dialect)
 
 
 def named(given: Mapping[str, Any]) -> Params:
@@ -70,6 +82,14 @@ def named(given: Mapping[str, Any]) -> Params:
     if isinstance(strategy, Plan):
         given = strategy.over(given)
     return Params.of(given)
+
+
+def written_out(user: Params, dialect: Dialect) -> Params:
+    """The same parameters, as JSON can write them."""
+    out: dict[str, Any] = {} if user.order is None else {"order": as_given(dialect)}
+    if user.active("logit_bias") is not None:
+        out["logit_bias"] = writable(user.logit_bias)
+    return replace(user, **out) if out else user
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +131,33 @@ def room_for(facts: Facts, prompt: int, params: Params, origin: Mapping[str, str
                 facts.context if total is not None else None, notes)
 
 
-def strategy_of(facts: Facts, user: Params, params: Params, room: int
-                ) -> tuple[Strategy, tuple[RuleValue, ...], tuple[str, ...]]:
-    """The strategy, its rules in order, and notes."""
+def strategy_of(facts: Facts, user: Params, params: Params, dialect: Dialect, room: int
+                ) -> tuple[Strategy, Mode, tuple[str, ...]]:
+    """The strategy, what it makes of a distribution, and notes."""
     n = params.n or 1
     if params.strategy is not None and not isinstance(params.strategy, str):
         if n > 1:
             raise ParameterError(f"n={n} with a strategy object, which decides by itself how many "
                                  "texts it writes: leave n out", "n")
-        return params.strategy, rules_of(params), ()
+        search: Mode = "search" if params.strategy.searching else "sample"
+        return params.strategy, "greedy" if params.temperature == 0 else search, ()
     width = user.num_beams or params.num_beams or 1
     if params.strategy == "beam" or (params.strategy is None and width > 1):
         width = DEFAULT_BEAMS if params.strategy == "beam" and not user.num_beams else width
-        return beams(facts, user, params, (width, n, room)), rules_of(user), ()
-    mode = params.strategy or decide_sampling(user, facts.defaults)
-    if mode == "greedy":
+        return beams(facts, user, params, (width, n, room)), "search", ()
+    mode = params.strategy or decide_sampling(user, facts.defaults, dialect.defaults)
+    if mode == "greedy" or params.temperature == 0:
         same = ("n greedy texts are equal: sample, or use beam search, for different ones",)
-        return Sample(n), (greedy(),), same if n > 1 else ()
-    return Sample(n), rules_of(params), ()
+        return Sample(n), "greedy", same if n > 1 else ()
+    return Sample(n), "sample", ()
 
 
-def in_effect(user: Params, params: Params, strategy: Strategy, rules: tuple[RuleValue, ...],
-              origin: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """What the strategy makes of the parameters, so that they ask for the same again; and notes.
+def in_effect(user: Params, strategy: Strategy, mode: Mode) -> dict[str, Any]:
+    """What the strategy makes of the parameters, so that they ask for the same again.
 
     Raises ParameterError for a parameter that this strategy has no use for.
     """
-    own = strategy is params.strategy
+    own = strategy is user.strategy
     unfit = [name for name in ("length_penalty", "early_stopping")
              if (own or not isinstance(strategy, Beam)) and user.active(name) is not None]
     unfit += ["do_sample"] if own and user.do_sample is not None else []
@@ -145,15 +165,8 @@ def in_effect(user: Params, params: Params, strategy: Strategy, rules: tuple[Rul
         raise ParameterError(f"{name}={getattr(user, name)!r}: {strategy} has no use for it; "
                              "leave it out" + ("" if own else ", or say num_beams=N"), name)
     if isinstance(strategy, Beam) and not own:
-        model = [name for name in SHAPING if origin.get(name) == "model"]
-        return ({"num_beams": strategy.width} | {name: fields()[name].default for name in model},
-                [f"generation config not applied: {name}={getattr(params, name)} (beam search "
-                 "shapes nothing unasked)" for name in model])
-    likeliest = rules == (greedy(),)
-    idle = [name for name in SHAPING if likeliest and user.active(name) and not own]
-    said = [f"{name}={getattr(user, name)} changes nothing: greedy takes the likeliest token"
-            for name in idle]
-    return {"do_sample": not likeliest} if params.strategy is None else {}, said
+        return {"num_beams": strategy.width}
+    return {"do_sample": mode != "greedy"} if user.strategy is None else {}
 
 
 def beams(facts: Facts, user: Params, params: Params, size: tuple[int, int, int]) -> Beam:
@@ -165,10 +178,12 @@ def beams(facts: Facts, user: Params, params: Params, size: tuple[int, int, int]
         raise ParameterError(f"temperature=0 with num_beams={width}: greedy leaves one "
                              "continuation, a search needs several; give one of them",
                              "temperature")
-    ends = ends_for(facts, params) | set(params.stop_token_ids or ())
+    ends = len(ends_for(facts, params) | set(params.stop_token_ids or ()))
+    if params.choice is not None:
+        ends += choice(params.choice, facts.vocabulary, ending(facts, params)).endings
     return Beam(width, n, 1.0 if params.length_penalty is None else params.length_penalty,
                 params.early_stopping or False, room,  # type: ignore[arg-type]
-                max(len(ends), 1))
+                min(max(ends, 1), facts.vocab))
 
 
 def ends_for(facts: Facts, params: Params) -> frozenset[int]:
@@ -176,13 +191,10 @@ def ends_for(facts: Facts, params: Params) -> frozenset[int]:
     return facts.ends if params.eos_token_id is None else frozenset(params.eos_token_id)
 
 
-def rules_of(params: Params) -> tuple[RuleValue, ...]:
-    """The rules that change something, in the order of transformers."""
-    makers = (("temperature", temperature), ("top_k", top_k), ("top_p", top_p), ("min_p", min_p))
-    if params.temperature == 0:
-        return (greedy(),)
-    active = ((make, params.active(name)) for name, make in makers)
-    return tuple(make(value) for make, value in active if value is not None)
+def ending(facts: Facts, params: Params) -> frozenset[int]:
+    """The tokens that end this text."""
+    asked = frozenset(params.stop_token_ids or ())
+    return asked if params.ignore_eos else ends_for(facts, params) | asked
 
 
 def stops_of(facts: Facts, params: Params, room: Room
@@ -196,6 +208,9 @@ def stops_of(facts: Facts, params: Params, room: Room
     asked = frozenset(params.stop_token_ids or ())
     ignored = bool(params.ignore_eos)
     stops: list[Stop] = [EndTokens(ends, ignored, cut), StopTokens(asked, cut)]
+    if params.choice is not None:
+        stops.append(Complete(choice(params.choice, facts.vocabulary, ending(facts, params)),
+                              "choice"))
     strings = None
     if params.stop:
         facts.needs_text("stop")
@@ -208,8 +223,13 @@ def stops_of(facts: Facts, params: Params, room: Room
     if params.max_time is not None:
         stops.append(MaxTime(params.max_time))
     stops.append(MaxNew(room.count, room.which))
-    hidden = frozenset() if include else (asked if ignored else ends | asked)
+    hidden = frozenset() if include else ending(facts, params)
     return tuple(stops), strings, hidden
+
+
+def constraint_of(stops: tuple[Stop, ...]) -> Constraint | None:
+    """What `choice` asks for: the stop and the rule share it."""
+    return next((stop.constraint for stop in stops if isinstance(stop, Complete)), None)
 
 
 def check_ids(facts: Facts, name: str, ids: tuple[int, ...] | None) -> None:

@@ -2,12 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, isfinite
-from typing import Any
+from operator import index as whole
+from typing import TYPE_CHECKING, Any
 
+from unspool.core.errors import ParameterError
 from unspool.core.job import Record, Usage
 from unspool.core.params import plain
+
+if TYPE_CHECKING:
+    from unspool.llm.why import Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,8 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One answer. `logprob`: sum of the raw log-probabilities; `score`: what ranked it."""
+    """One answer. `logprob`: sum of the raw log-probabilities; `score`: what ranked it; `whys`: a
+    record for each token, when `why` asked for them."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -63,6 +69,7 @@ class Choice:
     stop_reason: str | int | None
     score: float
     index: int = 0
+    whys: tuple[Why, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def token_ids(self) -> list[int]:
@@ -72,6 +79,20 @@ class Choice:
     def logprob(self) -> float:
         return sum((t.logprob for t in self.tokens), 0.0)
 
+    def why(self, position: int) -> Why:
+        """The record of one written token, counted from 0, or from the end by negative numbers.
+
+        Raises ParameterError when the request did not ask for records, IndexError for a token that
+        was not written.
+        """
+        if self.tokens and not self.whys:
+            raise ParameterError(f"why({position}): this request kept no records; pass why=True "
+                                 "with the prompt", "why")
+        count = len(self.tokens)
+        if not -count <= whole(position) < count:
+            raise IndexError(f"why({position}): {count} tokens were written")
+        return self.whys[position]
+
     def json(self, tokens: bool = False) -> dict[str, Any]:
         out: dict[str, Any] = {"text": self.text, "token_ids": self.token_ids,
                                "finish_reason": self.finish_reason,
@@ -79,6 +100,8 @@ class Choice:
                                "logprob": finite(self.logprob), "score": finite(self.score)}
         if tokens:
             out["tokens"] = [t.json() for t in self.tokens]
+        for token, why in zip(out.get("tokens", ()), self.whys, strict=False):
+            token["why"] = why.json()
         return out
 
 
@@ -134,6 +157,10 @@ class Output(Sequence[Choice]):
     def token_ids(self) -> list[int]:
         return self.first.token_ids
 
+    def why(self, position: int) -> Why:
+        """The record of one token of the first choice, see `Choice.why`."""
+        return self.first.why(position)
+
     @property
     def finish_reason(self) -> str:
         return self.first.finish_reason if self.choices else "error"
@@ -151,11 +178,10 @@ class Output(Sequence[Choice]):
         return self.first.score
 
     def to_json(self) -> dict[str, Any]:
-        """The object that `run --json` prints; with `logprobs` asked for, each token's facts too.
-        """
+        """The object that `run --json` prints. With `logprobs` or `why` each token's facts too."""
         out: dict[str, Any] = {"prompt": strict(self.prompt), "model": self.model,
                                "numerics": self.numerics}
-        tokens = self.params.get("logprobs") is not None
+        tokens = self.params.get("logprobs") is not None or bool(self.params.get("why"))
         if len(self.choices) > 1:
             out["choices"] = [choice.json(tokens) for choice in self.choices]
         elif self.choices:

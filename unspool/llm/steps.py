@@ -7,11 +7,14 @@ from functools import cached_property
 from typing import Any
 
 from unspool.core.errors import ParameterError
-from unspool.engine.read import Row
+from unspool.core.prefix import Candidate
+from unspool.engine.row import Row
+from unspool.engine.stages import Stages, stages
 from unspool.llm.distribution import Distribution, raw, shaped
 from unspool.llm.facts import Facts
 from unspool.llm.handle import Handle, begin
 from unspool.llm.results import Output, Ranked
+from unspool.llm.why import Why
 from unspool.rules import greedy
 
 
@@ -73,6 +76,20 @@ class Step:
     def top(self, k: int = 10) -> list[Ranked]:
         return self.dist.top(k)
 
+    @cached_property
+    def stages(self) -> Stages:
+        """What each rule does here, by order and by name."""
+        return stages(self.row)
+
+    def why(self) -> Why:
+        """The record of the token as it is now: the pick, or what `choose` said."""
+        return Why(self.index, self.candidate(record=True), self.facts)
+
+    def candidate(self, record: bool) -> Candidate:
+        """The token with its facts, and the row for a record."""
+        found = self.row.candidate(self.id)
+        return found._replace(row=self.row) if record else found
+
     def choose(self, token: str | int) -> None:
         """Write this instead of the pick; a text of several tokens takes as many steps.
 
@@ -133,6 +150,7 @@ def drive(handle: Handle) -> Generator[Step, None, None]:
             step.written = True
             forced, index = step.forced, index + 1
             # The pick is left to the strategy, which may do more than write it.
-            handle.worker.release(handle.job, None if step.id == pick else row.candidate(step.id))
+            chosen = step.candidate(handle.resolved.request.why)
+            handle.worker.release(handle.job, None if step.id == pick else chosen)
     finally:
         handle.cancel()

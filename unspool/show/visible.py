@@ -16,6 +16,11 @@ def visible(text: str) -> str:
     return "".join(MARKS.get(char) or _named(char) for char in text)
 
 
+def quoted(text: str) -> str:
+    """`visible` text between marks, so that its ends can be seen too."""
+    return f'"{visible(text)}"'
+
+
 def harmless(text: str) -> str:
     """`text` as it is, line breaks included, save for characters that could drive a terminal."""
     return "".join(char if char in "\n\t" else _named(char) for char in text)

@@ -14,13 +14,14 @@ from unspool.kernels.reading.draw import (
     PEAK_OF,
     PLACE,
     ROW,
-    race_of,
+    draw_of_rows,
+    race,
     row_draw,
     segment_draw,
 )
 from unspool.kernels.reading.facts import MAXIMUM, RECORD, SEGMENT, facts_of
-from unspool.kernels.reading.logits import Compiled
-from unspool.kernels.reading.noise import gumbel
+from unspool.kernels.reading.noise import gumbel, seats
+from unspool.kernels.reading.plain import log_sum_exp
 
 SIZES = (1, 6, 24, 33, 1030, 5003)
 TEMPERATURES = (1.0, 0.8, 0.05, 1e-3, 1e-300, 3.0, 50.0)
@@ -37,6 +38,35 @@ def backwards(row, vocab, draws, out):
             segment_draw(read_i64(row) + 4 * first, first, min(SEGMENT, vocab - first), maximum,
                          row, FLOOR, draws + 8 * DRAW * s)
     row_draw(row, segments, draws, out)
+
+
+def words_of(row, facts, r, t, place):
+    """What a kernel is told of row `r` of some facts."""
+    words = np.zeros(ROW, np.int64)
+    words[:2] = row.ctypes.data, facts.records[r].ctypes.data
+    words.view(np.float64)[[PEAK_OF, DIVISOR]] = facts.peak[r], t
+    words[PLACE:] = seats([place])[0]
+    return words
+
+
+def drawn(rows, t, places, noisy=True):
+    """[R, 2]: the pick of each row, one for each place, and the log of its mass."""
+    facts = facts_of(rows)
+    words = np.stack([words_of(rows[r % len(rows)], facts, r % len(rows), t, place)
+                      for r, place in enumerate(places)])
+    draws, out = np.empty((facts.records.shape[1], DRAW)), np.empty((len(words), 2))
+    draw_of_rows(words.ctypes.data, len(words), rows.shape[1], noisy, draws.ctypes.data,
+                 out.ctypes.data)
+    return out
+
+
+def raced(lists, ids, values, places=None):
+    """[n, 2]: which of each list wins, and the log of its mass."""
+    lists, ids, values = (np.ascontiguousarray(x) for x in (lists, ids, values))
+    noise, out = seats(places or [(0, 0, 0, 0)]), np.empty((len(lists), 2))
+    race(lists.ctypes.data, len(lists), ids.ctypes.data, values.ctypes.data,
+         noise.ctypes.data if places else 0, out.ctypes.data)
+    return out
 
 
 def rows_of(kind, size, count=3):
@@ -69,23 +99,24 @@ def test_a_pick_is_the_argmax_of_its_definition_fused_or_not(kind, size, t):
     rows = rows_of(kind, size)
     facts = facts_of(rows)
     places = [(seed, seed % 3, 5, 0) for seed in range(len(rows))]
-    got = Compiled(rows, facts).draw(range(len(rows)), np.full(len(rows), t), places)
+    got = drawn(rows, t, places)
     assert got[:, 0].tolist() == [defined(*x) for x in zip(rows, [t] * 3, places, strict=True)]
-    for r in range(len(rows)):
-        words = np.zeros(ROW, np.int64)
-        words[:2] = rows[r].ctypes.data, facts.records[r].ctypes.data
-        words.view(np.float64)[[PEAK_OF, DIVISOR]] = facts.peak[r], t
-        words.view(np.uint64)[PLACE:] = places[r]
+    for r, place in enumerate(places):
+        words = words_of(rows[r], facts, r, t, place)
         draws, out = np.empty((len(facts.records[r]), DRAW)), np.empty(2)
         backwards(words.ctypes.data, size, draws.ctypes.data, out.ctypes.data)
         assert out.tolist() == got[r].tolist()
+    assert drawn(rows, t, places, noisy=False)[:, 1].tolist() == got[:, 1].tolist()
+    with np.errstate(over="ignore"):
+        moved = (rows.astype(np.float64) - rows.max(-1, keepdims=True)) / t
+    assert got[:, 1] == pytest.approx(log_sum_exp(moved)[:, 0], rel=1e-12, abs=1e-12)
 
 
 def test_many_picks_are_their_definition():
     """Every record of the running best, and what the bound leaves out, on one row."""
     row = rows_of("normal", 3000, 1)
     places = [(seed, 0, 1, 0) for seed in range(200)]
-    got = Compiled(row).draw([0] * 200, np.full(200, 1.0), places)[:, 0]
+    got = drawn(row, 1.0, places)[:, 0]
     assert got.tolist() == [defined(row[0], 1.0, place) for place in places]
     assert len(set(got.tolist())) > 50
 
@@ -95,7 +126,7 @@ def test_picks_are_drawn_from_the_divided_row():
     row = np.array([[2.0, 1.0, 0.5, 0.0, -0.3, -1.5]], np.float32)
     p = np.exp(row[0] / 0.7) / np.exp(row[0] / 0.7).sum()
     places = [(7, 0, t, 0) for t in range(20_000)]
-    picks = Compiled(row).draw([0] * len(places), np.full(len(places), 0.7), places)[:, 0]
+    picks = drawn(row, 0.7, places)[:, 0]
     counts, expected = np.bincount(picks.astype(int), minlength=6), p * len(picks)
     assert float(((counts - expected) ** 2 / expected).sum()) < 25.7
 
@@ -107,16 +138,16 @@ def test_a_race_among_few_is_an_argmax_with_noise(sizes, seed):
     ends = np.cumsum(sizes)
     lists = np.stack([ends - sizes, ends], -1)
     places = [(seed, i, 4, 0) for i in range(len(sizes))]
-    got = race_of(lists, ids, values, places).tolist()
+    got = raced(lists, ids, values, places).tolist()
     for (at, norm), (first, last), place in zip(got, lists, places, strict=True):
         own = values[first:last]
         assert at == np.argmax(own + gumbel(*place, ids[first:last]))
         assert norm == pytest.approx(np.log(np.exp(own).sum()), abs=1e-12)
-    assert race_of(lists[::-1], ids, values, places[::-1]).tolist() == got[::-1]
-    norms = race_of(lists, ids, values, None)[:, 1].tolist()
+    assert raced(lists[::-1], ids, values, places[::-1]).tolist() == got[::-1]
+    norms = raced(lists, ids, values)[:, 1].tolist()
     assert norms == [norm for _, norm in got]
     apart = np.stack([ids, ids], -1)[:, 0], np.stack([values, values], -1)[:, 1]
-    assert race_of(lists, *apart, places).tolist() == got
+    assert raced(lists, *apart, places).tolist() == got
 
 
 @given(arrays(np.float32, st.integers(1, 40),
@@ -124,5 +155,5 @@ def test_a_race_among_few_is_an_argmax_with_noise(sizes, seed):
 def test_what_was_removed_is_never_picked(row, seed):
     row[len(row) // 2] = 1.0
     for t in (0.01, 1.0, 100.0):
-        [[token, _]] = Compiled(row[None]).draw([0], np.array([t]), [(seed, 0, 0, 0)]).tolist()
+        [[token, _]] = drawn(row[None], t, [(seed, 0, 0, 0)]).tolist()
         assert token == defined(row, t, (seed, 0, 0, 0)) and row[int(token)] > -np.inf

@@ -15,7 +15,6 @@ from unspool.kernels.reading.logits import Compiled, logits_of
 from unspool.kernels.reading.plain import Plain
 
 LOGITS = st.sampled_from([-np.inf, -3.0, -1.0, -0.0, 0.0, 0.5, 1.0, 4.0])
-PLACES = [(7, 0, 3, 0), (2**64 - 1, 2, 9, 6), (7, 1, 3, 0), (0, 0, 0, 0)]
 
 
 def rows_of(kind, size, count=4):
@@ -54,30 +53,6 @@ def test_ranks_are_the_same(rows):
     assert fast.look(range(4), tokens) == plain.look(range(4), tokens)
 
 
-@EVERY
-@pytest.mark.parametrize("divisor", [1.0, 0.7, 12.0, 1e-300])
-def test_the_rest_of_a_row_is_the_same(rows, divisor):
-    fast, plain = both(rows)
-    for count in {1, 5, 64} & set(range(rows.shape[1])):
-        ids, values = plain.top([1, 3], count)
-        shift, by = values[:, 0], np.full(2, divisor)
-        got, want = (x.rest([1, 3], ids[:, -1], shift, by) for x in (fast, plain))
-        assert got == pytest.approx(want, rel=1e-12, abs=1e-12)
-
-
-@EVERY
-@pytest.mark.parametrize("divisor", [1.0, 0.7, 12.0, 0.01, 1e-300])
-def test_draws_are_the_same(rows, divisor):
-    fast, plain = both(rows)
-    for members in ([0, 1, 2, 3], [2]):
-        by, places = np.full(len(members), divisor), [PLACES[r] for r in members]
-        got, want = (x.draw(members, by, places) for x in (fast, plain))
-        assert got[:, 0].tolist() == want[:, 0].tolist()
-        assert got[:, 1] == pytest.approx(want[:, 1], rel=1e-12, abs=1e-12)
-        assert fast.draw(members, by, None)[:, 1].tolist() == got[:, 1].tolist()
-        assert fast.masses(members, by).tolist() == got[:, 1].tolist()
-
-
 @given(arrays(np.float32, st.tuples(st.just(2), st.integers(1, 80)), elements=LOGITS),
        st.integers(1, 90))
 def test_any_row_of_few_values(rows, count):
@@ -87,14 +62,6 @@ def test_any_row_of_few_values(rows, count):
     assert ids.tolist() == same.tolist() and values.tolist() == logits.tolist()
     for token in range(rows.shape[1]):
         assert fast.look([0, 1], [token] * 2) == plain.look([0, 1], [token] * 2)
-
-
-def test_masses_are_those_of_the_divisors_asked_for():
-    """Also when a row is named twice, and when its divisor changes back."""
-    for rows in both(rows_of("normal", 100)):
-        for asked in ([0.5, 2.0], [2.0, 0.5], [0.5, 0.5], [0.5, 2.0]):
-            by = np.array(asked)
-            assert rows.masses([1, 1], by).tolist() == rows.draw([1, 1], by, None)[:, 1].tolist()
 
 
 def test_one_row_alone_outlives_the_others():
@@ -110,19 +77,25 @@ def test_one_row_alone_outlives_the_others():
 BITS = """
 import hashlib
 import numpy as np
-from unspool.kernels.reading.draw import race_of
+from unspool.core.history import history
+from unspool.engine.shape import shape
 from unspool.kernels.reading.logits import logits_of
 from unspool.kernels.reading.noise import gumbel
+from unspool.rules import min_p, repetition_penalty, temperature, top_k, top_p
+from unspool.rules.plain import Seat
 
 draw, total = np.random.default_rng(0), hashlib.sha256()
 values = (draw.standard_normal((2, 5003)) * 4).astype(np.float32)
 values[1, ::3] = -np.inf
 rows, places = logits_of(values), [(7, 1, 5, 0), (2**63, 2, 9, 6)]
 found = [rows.table[:, :5], rows.known.parts, *rows.top([0, 1], 64), *rows.top([1], 2000),
-         rows.look([0, 1], [5, 5000]), rows.rest([0], np.array([7]), np.ones(1), np.ones(1)),
-         gumbel(3, 1, 4, 1, np.arange(3001)),
-         race_of(np.array([[0, 7], [7, 40]]), np.arange(40), draw.standard_normal(40), places),
-         *(rows.draw([0, 1], np.full(2, t), places) for t in (0.01, 1.0, 7.0))]
+         rows.look([0, 1], [5, 5000]), gumbel(3, 1, 4, 1, np.arange(3001))]
+for rules in ((), (temperature(0.01),), (temperature(7.0),), (temperature(0.7), top_p(0.999)),
+              (repetition_penalty(1.3), top_k(900), temperature(2.0), min_p(1e-3))):
+    seats = [Seat(rules, (None,) * len(rules), history([1, 2, 2, 5000]), p, True) for p in places]
+    for group, i in shape(rows, [0, 1], seats):
+        left = group.left(i)
+        found += [left.ids, left.values, np.array([left.norm, *group.pick(i)])]
 for array in found:
     total.update(np.ascontiguousarray(array).tobytes())
 print(total.hexdigest())

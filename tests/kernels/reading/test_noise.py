@@ -9,6 +9,7 @@ from unspool.kernels.reading import philox
 from unspool.kernels.reading.noise import (
     MOST,
     as_float,
+    bits,
     gumbel,
     i64x8,
     seats,
@@ -60,6 +61,14 @@ def test_gumbel_noise_is_the_reference_s_with_our_logarithm(seed, choice, positi
     got, want = gumbel(*place, ids), philox.gumbel(*place, ids)
     assert got.shape == ids.shape and np.abs(got - want).max() < 1e-12
     assert [gumbel(*place, ids[i:i + 1])[0] for i in range(len(ids))] == got.tolist()
+
+
+@given(st.integers(-2**70, 2**70), *[st.integers(-2**40, 2**40)] * 3)
+def test_whole_numbers_of_any_size_are_named_by_their_low_bits(seed, choice, position, draw):
+    ids = np.arange(9)
+    low = seed % 2**64, choice % 2**32, position % 2**32, draw % 2**32
+    assert bits((seed, choice, position, draw)) == low
+    assert gumbel(seed, choice, position, draw, ids).tolist() == gumbel(*low, ids).tolist()
 
 
 def test_no_number_is_larger_than_the_largest():

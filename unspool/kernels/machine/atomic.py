@@ -99,3 +99,36 @@ def call_op(context: Any, function: Any, args: Any, step: Any, first: Any, last:
         return c.get_dummy_value()
 
     return types.void(*[types.int64] * 6), emit
+
+
+def _caller(count: int, out: ir.Type, result: Any) -> Any:
+    """How to call a kernel of so many whole numbers by its address."""
+
+    def of(kind: Any) -> Any:
+        def emit(c: Any, b: Any, s: Any, a: Any) -> Any:
+            function = ir.FunctionType(out, [WORD] * count)
+            done = b.call(b.inttoptr(a[0], function.as_pointer()), a[1:])
+            return done if result is types.int64 else c.get_dummy_value()
+
+        return result(*[types.int64] * (count + 1)), emit
+
+    return of
+
+
+@intrinsic
+def call_rule(context: Any, function: Any, row: Any, numbers: Any, state: Any) -> Any:
+    """Call an operation on a row: see `shaping/row` for what its arguments mean."""
+    return _caller(3, WORD, types.int64)(function)
+
+
+@intrinsic
+def call_six(context: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+    """Call a kernel that takes six whole numbers and answers nothing."""
+    return _caller(6, ir.VoidType(), types.void)(function)
+
+
+@intrinsic
+def call_seven(context: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any,
+               g: Any) -> Any:
+    """The same of seven."""
+    return _caller(7, ir.VoidType(), types.void)(function)

@@ -19,11 +19,9 @@ win unless exp(y) >= (1 - u) * exp(best so far), y being its divided logit.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unspool.kernels.machine.jit import inner, kernel
 from unspool.kernels.machine.lanes import any_of, lane, larger, largest, total
@@ -40,11 +38,9 @@ from unspool.kernels.machine.simd import (
 from unspool.kernels.reading.facts import MAXIMUM, RECORD, SEGMENT, eight, exp_of, log_of
 from unspool.kernels.reading.floats import exp, to_floats, to_words
 from unspool.kernels.reading.noise import (
-    Place,
     as_float,
     gumbel_of,
     i64x8,
-    seats,
     some,
     words_at,
     words_of_32,
@@ -60,9 +56,6 @@ NOBODY = -1.0
 
 FLOOR = 0.0407  # below exp of the least noise there is: the maximum of a segment has no less
 SURE = 1.0 - 1e-6  # rounding is far smaller
-
-Floats = NDArray[np.float64]
-Words = NDArray[np.int64]
 
 TOP, WORDS = 4294967295.5, 4294967296.0  # (1 - u) * WORDS is TOP - word
 
@@ -197,38 +190,3 @@ def race(lists: int, count: int, ids: int, values: int, places: int, out: int) -
                 winner = i + where - first
         write_f64(out + 16 * r, winner)
         write_f64(out + 16 * r + 8, norm_of(values + 8 * first, last - first))
-
-
-@kernel("void(int64, int64, int64, int64, int64)")
-def sum_before(values: int, count: int, size: int, norms: int, out: int) -> None:
-    """Of `count` lists of `size` float64 logits: the summed exp(logit - norm) of those before each.
-
-    `norms`: float64 [count]; `out`: float64 [count, size].
-    """
-    for r in range(count):
-        own, to, before = values + 8 * size * r, out + 8 * size * r, 0.0
-        norm = fill(f64x8, read_f64(norms + 8 * r))
-        for i in range(0, size, 8):
-            share = exp(floats(own + 8 * i, size - i) - norm)
-            for j in range(min(8, size - i)):
-                write_f64(to + 8 * (i + j), before)
-                before += lane(share, j)
-
-
-def sums_before(values: Floats, norms: Floats) -> Floats:
-    """`sum_before` on arrays: `values` [R, K], `norms` [R, 1]."""
-    values, norms = np.ascontiguousarray(values), np.ascontiguousarray(norms)
-    out = np.empty(values.shape)
-    sum_before(values.ctypes.data, *values.shape, norms.ctypes.data, out.ctypes.data)
-    return out
-
-
-def race_of(lists: Words, ids: Words, values: Floats,
-            places: Sequence[Place] | None) -> Floats:
-    """`race` on arrays: [n, 2] of `lists` [n, 2], `ids` and `values` of all tokens."""
-    lists, ids = np.ascontiguousarray(lists), np.ascontiguousarray(ids)
-    values = np.ascontiguousarray(values)
-    out, noise = np.empty((len(lists), 2)), None if places is None else seats(places)
-    race(lists.ctypes.data, len(lists), ids.ctypes.data, values.ctypes.data,
-         0 if noise is None else noise.ctypes.data, out.ctypes.data)
-    return out

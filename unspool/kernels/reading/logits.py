@@ -14,11 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.kernels.reading.draw import DIVISOR, DRAW, PEAK_OF, PLACE, ROW, draw_of_rows
-from unspool.kernels.reading.facts import PEAK, SEGMENT, RowFacts, facts_of
-from unspool.kernels.reading.noise import Place
-from unspool.kernels.reading.plain import Floats, Ids, Known, Members, Plain
-from unspool.kernels.reading.top import DIGITS, look_at_rows, rest_of_rows, sorted_rows, top_of_rows
+from unspool.kernels.reading.facts import RowFacts, facts_of
+from unspool.kernels.reading.plain import Floats, Ids, Members, Plain
+from unspool.kernels.reading.top import DIGITS, look_at_rows, sorted_rows, top_of_rows
 
 MOST = 512  # tokens for which `top_of_rows` is the faster way
 
@@ -41,17 +39,6 @@ class Logits(Protocol):
     def look(self, members: Members, tokens: Sequence[int]) -> list[list[float]]:
         """The logit and the rank of one token for each row named. Rank 1 is the likeliest."""
         ...
-    def rest(self, members: Members, last: Ids, shift: Floats, divisor: Floats) -> Floats:
-        """[n]: log of the summed exp of (logit - shift) / divisor over all tokens that come after
-        `last` in the order of `top`."""
-        ...
-    def draw(self, members: Members, divisors: Floats, places: Sequence[Place] | None) -> Floats:
-        """[n, 2]: the pick from each whole row divided by its divisor (none without `places`), and
-        the log of the summed exp of (logit - peak) / divisor."""
-        ...
-    def masses(self, members: Members, divisors: Floats) -> Floats:
-        """[n]: the log that `draw` gives, computed once as long as a row's divisor is the same."""
-        ...
     def wide(self, members: Members) -> Floats:
         """A float64 copy of some rows, [n, V]."""
         ...
@@ -67,22 +54,23 @@ def logits_of(values: NDArray[Any], facts: RowFacts | None = None) -> Logits:
     return Plain(np.asarray(values, dtype=np.float64))
 
 
-class Compiled(Known):
+class Compiled:
     """Float32 rows."""
 
     def __init__(self, values: NDArray[np.float32], facts: RowFacts | None = None) -> None:
-        super().__init__(len(values))
         self.values = values if values[:1].flags.c_contiguous else np.ascontiguousarray(values)
         self.known = facts_of(self.values) if facts is None else facts
 
     @cached_property
+    def addresses(self) -> NDArray[np.int64]:
+        """[R, 3]: where each row, its records and its table lie."""
+        every, blocks = np.arange(len(self.values)), (self.values, self.known.records, self.table)
+        return np.stack([b.ctypes.data + b.strides[0] * every for b in blocks], -1)
+
+    @cached_property
     def rows(self) -> NDArray[np.int64]:
         """[R, 2]: where each row and its records lie."""
-        records, every = self.known.records, np.arange(len(self.values))
-        rows = np.empty((len(every), 2), np.int64)
-        rows[:, 0] = self.values.ctypes.data + self.values.strides[0] * every
-        rows[:, 1] = records.ctypes.data + records.strides[0] * every
-        return rows
+        return np.ascontiguousarray(self.addresses[:, :2])
 
     @property
     def table(self) -> Floats:
@@ -112,29 +100,6 @@ class Compiled(Known):
         look_at_rows(rows.ctypes.data, len(ids), self.values.shape[1], ids.ctypes.data,
                      out.ctypes.data)
         return out.tolist()
-
-    def rest(self, members: Members, last: Ids, shift: Floats, divisor: Floats) -> Floats:
-        rows, out = self.rows[members], np.empty(len(members))
-        asked = np.empty((len(out), 3))
-        asked.view(np.int64)[:, 0] = last
-        asked[:, 1], asked[:, 2] = shift, divisor
-        rest_of_rows(rows.ctypes.data, len(out), self.values.shape[1], asked.ctypes.data,
-                     out.ctypes.data)
-        return out
-
-    def draw(self, members: Members, divisors: Floats, places: Sequence[Place] | None) -> Floats:
-        rows = np.empty((len(members), ROW), np.int64)
-        rows[:, :2] = self.rows[members]
-        numbers = rows.view(np.float64)
-        numbers[:, PEAK_OF] = self.known.table[members, PEAK]
-        numbers[:, DIVISOR] = divisors
-        if places is not None:
-            rows.view(np.uint64)[:, PLACE:] = places
-        vocab = self.values.shape[1]
-        draws, out = np.empty((-(-vocab // SEGMENT), DRAW)), np.empty((len(rows), 2))
-        draw_of_rows(rows.ctypes.data, len(rows), vocab, places is not None, draws.ctypes.data,
-                     out.ctypes.data)
-        return out
 
     def wide(self, members: Members) -> Floats:
         return self.values[members].astype(np.float64)

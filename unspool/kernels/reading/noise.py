@@ -36,6 +36,7 @@ i64x8, i32x16 = Kind("i64", 8), Kind("i32", 16)
 M0, M1 = 0xD2511F53, 0xCD9E8D57
 W0, W1 = 0x9E3779B9, 0xBB67AE85
 MASK = 0xFFFFFFFF
+SEED = 2**64 - 1
 STEP = 2.0**-32
 MOST = 22.874  # above 33 ln 2, the largest Gumbel number there is
 
@@ -124,9 +125,16 @@ def gumbel_at(place: int, tokens: int, count: int, out: int) -> None:
         store(out + 8 * i, gumbel_of(as_float(words_at(ids, place))))
 
 
+def bits(place: Place) -> Place:
+    """What of a place the noise depends on: whole numbers of any size are named by their low bits.
+    """
+    seed, choice, position, draw = place
+    return seed & SEED, choice & MASK, position & MASK, draw & MASK
+
+
 def seats(places: Sequence[Place]) -> NDArray[np.int64]:
     """Places as kernels read them, [R, 4]."""
-    return np.array(places, np.uint64).view(np.int64)
+    return np.array([bits(place) for place in places], np.uint64).view(np.int64)
 
 
 def gumbel(seed: int, choice: int, position: int, draw: int,

@@ -12,37 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unspool.kernels.reading.facts import BEST, ENTROPY, FAULT, NORM, PEAK, TABLE
-from unspool.kernels.reading.noise import Place, gumbel
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 Members = Sequence[int] | Ids
 
 
-class Known:
-    """Remembers the masses of divided rows: larger heads of the same row ask for the same one."""
-
-    def __init__(self, rows: int) -> None:
-        self.divisors, self.found = np.zeros(rows), np.zeros(rows)  # the last of each row
-
-    def draw(self, members: Members, divisors: Floats, places: Sequence[Place] | None) -> Floats:
-        raise NotImplementedError
-
-    def masses(self, members: Members, divisors: Floats) -> Floats:
-        where = np.asarray(members)
-        out = self.found[where]
-        new = np.flatnonzero(self.divisors[where] != divisors)
-        if len(new):
-            out[new] = self.draw(where[new], divisors[new], None)[:, 1]
-            self.divisors[where], self.found[where] = divisors, out
-        return out
-
-
-class Plain(Known):
+class Plain:
     """Rows in float64."""
 
     def __init__(self, values: Floats) -> None:
-        super().__init__(len(values))
         self.values = values
 
     @cached_property
@@ -72,23 +51,6 @@ class Plain(Known):
             row, value = self.values[r], self.values[r, token]
             rank = 1 + int((row > value).sum()) + int((row[:token] == value).sum())
             out.append([float(value), rank])
-        return out
-
-    def rest(self, members: Members, last: Ids, shift: Floats, divisor: Floats) -> Floats:
-        rows, ids = self.values[np.asarray(members)], np.arange(self.values.shape[1])
-        bound = np.take_along_axis(rows, last[:, None], -1)
-        later = (rows < bound) | ((rows == bound) & (ids > last[:, None]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = (rows - shift[:, None]) / divisor[:, None]
-        return log_sum_exp(np.where(later, rows, -np.inf))[:, 0]
-
-    def draw(self, members: Members, divisors: Floats, places: Sequence[Place] | None) -> Floats:
-        out, tokens = np.empty((len(members), 2)), np.arange(self.values.shape[1])
-        for i, (r, divisor) in enumerate(zip(members, divisors, strict=True)):
-            with np.errstate(over="ignore"):
-                row = (self.values[r] - self.table[r, PEAK]) / divisor
-            noisy = row if places is None else row + gumbel(*places[i], tokens)
-            out[i] = np.argmax(noisy), log_sum_exp(row)[0]
         return out
 
     def wide(self, members: Members) -> Floats:

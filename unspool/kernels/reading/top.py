@@ -1,4 +1,4 @@
-"""The likeliest tokens of finished rows of float32 logits, ranks, and the sum of the others.
+"""The likeliest tokens of finished rows of float32 logits, and ranks.
 
 All use the facts of the row: most parts of a row hold nothing that matters, and their maxima say
 so. A row is given by two int64 words, the addresses of its logits and of its records; it has no
@@ -12,15 +12,12 @@ import numpy as np
 from numba import types
 
 from unspool.kernels.machine.jit import inner, kernel
-from unspool.kernels.machine.lanes import any_of, choose, counted, larger, largest, total
+from unspool.kernels.machine.lanes import any_of, choose, counted, total
 from unspool.kernels.machine.simd import (
-    convert,
     f32x8,
-    f64x8,
     fill,
     i32x8,
     read_f32,
-    read_f64,
     read_i32,
     read_i64,
     write_f64,
@@ -33,9 +30,7 @@ from unspool.kernels.reading.facts import (
     PARTS,
     RECORD,
     eight,
-    log_of,
 )
-from unspool.kernels.reading.floats import exp
 
 f32, i32, i64 = types.float32, types.int32, types.int64
 LOW = 0xFFFFFFFF
@@ -244,36 +239,3 @@ def look_at_rows(rows: int, count: int, vocab: int, tokens: int, out: int) -> No
         token, row = read_i64(tokens + 8 * r), rows + 16 * r
         write_f64(out + 16 * r, read_f32(read_i64(row) + 4 * token))
         write_f64(out + 16 * r + 8, rank_of(row, vocab, token))
-
-
-# ── the rest of a row ────────────────────────────────────────────────────────────────────────────
-@inner
-def later(logits: int, first: int, vocab: int, token: int, value: Any) -> Any:
-    """Eight logits of which only those that come after `token`, whose logit is `value`, are left.
-    """
-    x, none = eight(logits + 4 * first, vocab - first), fill(f32x8, f32(-np.inf))
-    bound = fill(f32x8, value)
-    behind = counted(i32x8, i32(first)) > fill(i32x8, i32(token))
-    return choose(x < bound, x, choose(x == bound, choose(behind, x, none), none))
-
-
-@kernel("void(int64, int64, int64, int64, int64)")
-def rest_of_rows(rows: int, count: int, vocab: int, last: int, out: int) -> None:
-    """Log of the summed exp of (logit - shift) / divisor over the tokens that come after a token in
-    the order of likelihood. `last`: [count, 3], the token (int64), shift and divisor (float64) of
-    each row; `out`: float64 [count], -inf where nothing is left."""
-    for r in range(count):
-        logits, own = read_i64(rows + 16 * r), last + 24 * r
-        token, value = read_i64(own), read_f32(logits + 4 * read_i64(own))
-        shift, divisor = read_f64(own + 8), read_f64(own + 16)
-        most = fill(f32x8, f32(-np.inf))
-        for first in range(0, vocab, 8):
-            most = larger(later(logits, first, vocab, token, value), most)
-        peak, sums = (types.float64(largest(most)) - shift) / divisor, zero(f64x8)
-        if peak > -np.inf:
-            for first in range(0, vocab, 8):
-                x = convert(f64x8, later(logits, first, vocab, token, value))
-                y = (x - fill(f64x8, shift)) / fill(f64x8, divisor)
-                sums = sums + exp(y - fill(f64x8, peak))
-        mass = total(sums)
-        write_f64(out + 8 * r, peak + log_of(mass) if mass > 0.0 else -np.inf)
