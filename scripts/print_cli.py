@@ -52,7 +52,7 @@ def decoding_flags() -> str:
     """The decoding flags, section by section."""
     run = verb("run")
     text = help_of(run, "run", flags_of(run))
-    return text[text.index("Distribution:") :]
+    return text[text.index("Temperature and curves:") :]
 
 
 def block(text: str) -> str:

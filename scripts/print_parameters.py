@@ -62,7 +62,7 @@ model's end tokens, `stop_token_ids` are added to them.
 - `bad_words`: texts, of which every spelling is forbidden (as written, behind a space, in the
   middle of a word), or lists of ids. The last token is forbidden where the others stand before it,
   in the prompt too.
-- `choice`: texts, or lists of ids. `dry_sequence_breakers`: texts.
+- `choice`: texts, or lists of ids. `dry_sequence_breakers`: at most 64 texts.
 - `exponential_decay_length_penalty`: `[start, factor]`, start counted in written tokens.
 - `logits_processor`: a function `(ids, logits) -> logits`, a LogitsProcessor of transformers, or a
   list of them. `prefix_allowed_tokens_fn`: a function `(0, ids) -> ids`, as in transformers.

@@ -11,6 +11,7 @@ import pytest
 from unspool.core.errors import ParameterError
 from unspool.core.naming import FOREIGN, HTTP
 from unspool.core.params import Params, fields, spellings
+from unspool.core.shaping import Shaping
 from unspool.core.values import Range, Repeats, shown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,7 +139,7 @@ def test_every_name_of_the_other_programs_is_known():
 
 def test_what_is_built():
     """The list is closed: a parameter that nothing reads must not be accepted."""
-    shaping = {name for name, row in fields().items() if row.group == "distribution"}
+    shaping = {field.name for field in dataclasses.fields(Shaping)}
     assert {name for name, row in fields().items() if row.built and name not in shaping} == {
         "max_new_tokens", "max_length", "min_new_tokens", "min_length", "max_time", "stop",
         "stop_token_ids", "eos_token_id", "ignore_eos", "include_stop_str_in_output",
@@ -297,3 +298,28 @@ def test_the_page_is_printed_from_the_table():
     assert (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8") == page, \
         "stale: run scripts/print_parameters.py --write"
     assert all(f"| `{name}` |" in page for name in fields())
+
+
+ARRAYS = (np.array([5, 7]), [np.int64(5), np.int32(7)], (5, 7), {5, 7})
+
+
+@pytest.mark.parametrize("value", ARRAYS, ids=repr)
+def test_numbers_of_other_libraries_are_written_as_numbers(value):
+    """What was given can be given again."""
+    assert Params.of({"bad_words": value}).to_json() == {"bad_words": [5, 7]}
+    assert Params.of({"logit_bias": {np.int64(5): np.float32(0.5)}}).to_json() == {
+        "logit_bias": {"5": 0.5}}
+
+
+def test_two_spellings_with_arrays_must_agree():
+    one, same, other = np.array([1, 2]), np.array([1, 2]), np.array([1, 3])
+    assert Params.of({"bad_words": one, "bad_words_ids": same}).bad_words is one
+    with pytest.raises(ParameterError, match="two spellings of bad_words must agree"):
+        Params.of({"bad_words": one, "bad_words_ids": other})
+
+
+def test_an_array_of_ids_is_a_list_of_them():
+    assert Params.of({"suppress_tokens": np.array([3, 5])}).suppress_tokens == (3, 5)
+    for wrong in (np.array([0.5]), np.array([True]), np.array([[1, 2]])):
+        with pytest.raises(ParameterError, match="suppress_tokens"):
+            Params.of({"suppress_tokens": wrong})

@@ -11,7 +11,7 @@ from unspool.core.slot import Reading
 from unspool.engine.read import Open, read
 from unspool.kernels.reading.logits import logits_of
 from unspool.kernels.reading.noise import gumbel
-from unspool.rules import KINDS, greedy, repetition_penalty, rule, temperature, top_k, top_p
+from unspool.rules import KINDS, custom, greedy, repetition_penalty, rule, temperature, top_k, top_p
 from unspool.strategies import Sample
 
 VOCAB = 6
@@ -343,3 +343,20 @@ def test_a_drafted_token_outside_the_vocabulary_is_an_error_of_its_request_alone
     assert isinstance(good.branch, Branch) and read(logits_of(ROW[None]), []) == {}
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_function_is_called_once_though_that_of_a_neighbour_fails(dtype):
+    calls = []
+
+    def counted(ids, logits):
+        calls.append(ids)
+        return logits
+
+    def failing(ids, logits):
+        raise KeyError("theirs")
+
+    mine = opened(rules=(custom(data=counted),))
+    theirs, plain = opened(rules=(custom(data=failing),)), opened(rules=(top_k(2),))
+    found = read_all([mine, theirs, plain], dtype)
+    assert calls == [[3, 1]]
+    assert isinstance(found[theirs.branch], KeyError)
+    assert len(found[mine.branch]) == len(found[plain.branch]) == 1

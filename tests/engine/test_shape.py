@@ -203,7 +203,7 @@ def test_a_row_without_tokens_is_empty(rules, dtype):
 
 
 def test_what_treatment_a_recipe_gets(halve):
-    assert treatment((greedy(),), True) == treatment((greedy(),), False) == "best"
-    assert treatment((top_k(1), greedy()), True) == treatment((), True) == "compiled"
-    assert treatment((top_k(1), halve), True) == "alone"
-    assert treatment((top_k(1),), False) == treatment((top_k(2),), False) != treatment((), False)
+    assert treatment(("greedy",), True) == treatment(("greedy",), False) == "best"
+    assert treatment(("top_k", "greedy"), True) == treatment((), True) == "compiled"
+    assert treatment(("top_k", halve.name), True) == "alone"
+    assert treatment(("top_k",), False) != treatment((), False)

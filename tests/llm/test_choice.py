@@ -183,3 +183,17 @@ def test_what_cannot_be_chosen_is_refused_by_name(few, given):
     with pytest.raises(ParameterError) as caught:
         few.generate(PROMPT, choice=given)
     assert caught.value.name == "choice" and str(caught.value).startswith("choice")
+
+
+@pytest.mark.parametrize(("stop", "text"), [("blue", " "), ("lu", " b"), (" ", ""), ("x", " blue")])
+def test_a_stop_string_is_cut_off_a_choice_too(smol, stop, text):
+    """Also where one token completes both."""
+    out = smol.generate(SKY, choice=[" blue"], stop=[stop])
+    assert (out.text, out.stop_reason) == (text, "choice" if stop == "x" else stop)
+
+
+@pytest.mark.parametrize("name", ["min_new_tokens", "min_length"])
+def test_a_complete_choice_is_not_made_longer_and_a_note_says_so(smol, name):
+    out = smol.generate(SKY, choice=[" blue"], **{name: 100})
+    [note] = out.notes
+    assert out.text == " blue" and note.startswith(f"{name}=100: a choice that is complete")

@@ -3,6 +3,7 @@
 A strong value moves one fixed distribution to one worked out by hand; a neutral value changes no
 bit; a neighbour in the batch, a search and the slots of a draft see the same effect.
 """
+import dataclasses
 from dataclasses import dataclass, field
 from math import e, exp, inf, log, nan
 
@@ -14,6 +15,7 @@ from engine_zoo import run
 
 from unspool.core.errors import ParameterError
 from unspool.core.params import fields
+from unspool.core.shaping import Shaping
 from unspool.llm.prompts import Request
 from unspool.llm.resolve import resolve
 
@@ -176,7 +178,7 @@ def at(lm, case, given, written=None):
 
 
 def test_no_parameter_is_forgotten():
-    built = {n for n, row in fields().items() if row.group == "distribution" and row.built}
+    built = {f.name for f in dataclasses.fields(Shaping) if fields()[f.name].built}
     assert set(CASES) == built | {"min_new_tokens", "min_length"}
     for name, case in CASES.items():
         assert name in case.given and not fields()[name].is_neutral(case.given[name])

@@ -1,11 +1,13 @@
 """Every form of prompt and batch, streams, n and beams, stops, seeds, memory, refusals."""
 
+import gc
 import itertools
 import json
 import math
 import os
 import signal
 import threading
+import weakref
 
 import models_zoo as zoo
 import numpy as np
@@ -713,3 +715,18 @@ def test_an_emoji_of_the_default_model_streams_whole(smol):
 
 def test_a_model_prints_what_it_is(cy):
     assert repr(cy) == f"LLM({cy.name}, numerics reference, on cpu)"
+
+
+@pytest.mark.parametrize("name", ["logits_processor", "prefix_allowed_tokens_fn"])
+def test_a_function_is_forgotten_with_its_request(smol, name):
+    class Mine:
+        def __call__(self, one, other):
+            return other
+
+    mine = Mine()
+    gone = weakref.ref(mine)
+    smol.generate("Hello", max_new_tokens=2, top_k=5, seed=1, **{name: mine})
+    del mine
+    smol.generate("Hello", max_new_tokens=1)  # the engine is done with the one before
+    gc.collect()
+    assert gone() is None

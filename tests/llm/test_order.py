@@ -1,7 +1,10 @@
+import dataclasses
+
 import pytest
 
 from unspool.core.errors import ParameterError
 from unspool.core.params import fields
+from unspool.core.shaping import Shaping
 from unspool.llm.order import as_given, dialect_of
 from unspool.llm.stages import MAKERS
 from unspool.rules import KINDS
@@ -66,6 +69,12 @@ def test_the_tables_fit_together():
 
 def test_every_parameter_of_the_distribution_is_read_by_a_stage():
     read = {p for stage in STAGES.values() for p in (*stage.switches, *stage.beside)}
-    built = {n for n, row in fields().items() if row.group == "distribution" and row.built}
+    built = {f.name for f in dataclasses.fields(Shaping) if fields()[f.name].built}
     elsewhere = {"order", "remove_invalid_values", "renormalize_logits"}
     assert read - {"min_length", "min_new_tokens"} == built - elsewhere
+
+
+def test_a_dialect_in_a_list_of_stages_is_told():
+    for value in (["hf"], "top_k, vllm"):
+        with pytest.raises(ParameterError, match="is a dialect, and a list has stages"):
+            dialect_of(value)

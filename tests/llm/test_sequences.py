@@ -1,12 +1,14 @@
+import json
 import math
 
+import numpy as np
 import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from unspool.core.errors import ParameterError, PromptError
 from unspool.llm.facts import Facts
-from unspool.llm.sequences import banned, biases, breakers
+from unspool.llm.sequences import MOST_BREAKERS, banned, biases, breakers, writable
 from unspool.text.tokenizer import Facts as WordFacts
 from unspool.text.tokenizer import Tokenizer
 
@@ -28,6 +30,7 @@ def bare():
     ({5: False}, (((5,), -math.inf),)), ({5: -math.inf}, (((5,), -math.inf),)),
     ([[[1, 2], 3.0], [[5], -1.0]], (((1, 2), 3.0), ((5,), -1.0))),
     ([["b", 1], [7, False]], (((1,), 1.0), ((7,), -math.inf))),
+    ({np.int64(5): np.float32(0.5)}, (((5,), 0.5),)), ({5: np.False_}, (((5,), -math.inf),)),
 ])
 def test_biases(facts, value, want):
     assert biases(facts, value) == want
@@ -114,3 +117,24 @@ def test_texts_need_a_tokenizer(bare):
         with pytest.raises(PromptError, match="without a tokenizer"):
             read(bare, value)
     assert biases(bare, {5: 1}) == (((5,), 1.0),) and banned(bare, [[5]]) == ((5,),)
+
+
+@pytest.mark.parametrize("value", [
+    {5: 1, "5": 3}, {5: 1, (5,): 3}, {np.int64(5): 1, "b": 2}, {5: -math.inf}, {(1, 2): -math.inf},
+    [[5, -math.inf]], [["b", 1], [[1, 2], False]], (("b", 1.5),)])
+def test_biases_written_for_json_are_the_same(facts, value):
+    again = json.loads(json.dumps(writable(value), allow_nan=False))
+    assert biases(facts, again) == biases(facts, value)
+
+
+@pytest.mark.parametrize("value", [5, "b", [5, 1], [[{}, 1]], {5: "x"}, {5: np.True_}, {5: True}])
+def test_what_is_no_bias_stays_and_is_refused(facts, value):
+    with pytest.raises(ParameterError) as error:
+        biases(facts, writable(value))
+    assert error.value.name == "logit_bias"
+
+
+def test_breakers_are_few(facts):
+    """Each is looked for in the whole vocabulary."""
+    with pytest.raises(ParameterError, match=f"at most {MOST_BREAKERS}"):
+        breakers(facts, ["b"] * (MOST_BREAKERS + 1))

@@ -3,6 +3,7 @@ import json
 import re
 
 import models_zoo as zoo
+import numpy as np
 import pytest
 
 from unspool.core.errors import ParameterError, PromptError
@@ -61,6 +62,8 @@ def rules(resolved):
     ({"forced_eos_token_id": [4, 5], "max_length": 8}, ["forced_last(8, (4, 5))"]),
     ({"forced_eos_token_id": 4}, ["forced_last(131, (4,))"]),  # 3 of the prompt and 128
     ({"exponential_decay_length_penalty": [2, 1.5]}, ["exponential_decay(2, 1.5, (0,))"]),
+    ({"exponential_decay_length_penalty": [np.int64(2), np.float32(1.5)]},
+     ["exponential_decay(2, 1.5, (0,))"]),
     ({"suppress_tokens": 3}, ["suppress((3,))"]),
     ({"begin_suppress_tokens": [3, 4]}, ["begin_suppress((3, 4))"]),
     ({"renormalize_logits": True}, []), ({"remove_invalid_values": True}, []),
@@ -273,6 +276,7 @@ def test_a_penalty_in_use_reads_its_window_without_a_note(ask):
     {"exponential_decay_length_penalty": 3}, {"exponential_decay_length_penalty": [1]},
     {"exponential_decay_length_penalty": [-1, 2]}, {"exponential_decay_length_penalty": [1, 0]},
     {"exponential_decay_length_penalty": ["1", 2]}, {"exponential_decay_length_penalty": [1, "2"]},
+    {"exponential_decay_length_penalty": [1, True]},
     {"exponential_decay_length_penalty": [1, float("nan")]},
     {"prefix_allowed_tokens_fn": 5}, {"prefix_allowed_tokens_fn": "x"}, {"logits_processor": "x"},
     {"logits_processor": [print, 5]}, {"logits_processor": int}, {"choice": []}, {"choice": 5},

@@ -228,3 +228,19 @@ def test_a_greedy_step_shows_the_models_own_distribution(wide):
         assert step.id == step.top(1)[0].id
         assert steps.output is None
     assert steps.output.token_ids == wide.generate("Hello", max_new_tokens=3).token_ids
+
+
+def test_a_function_of_ones_own_is_called_once_for_each_step(wide):
+    """So one that keeps count writes what `generate` writes."""
+    def counting():
+        calls = iter(range(97, 122))
+
+        def only(ids, logits):
+            logits[next(calls)] += 1000
+            return logits
+
+        return only
+
+    want = wide.generate("Hello", max_new_tokens=5, logits_processor=counting()).token_ids
+    steps = wide.steps("Hello", max_new_tokens=5, logits_processor=counting())
+    assert [step.id for step in steps] == want == [97, 98, 99, 100, 101]

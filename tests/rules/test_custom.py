@@ -46,6 +46,11 @@ WRONG = {
     "list of shape \\(1, 4\\)": lambda ids, logits: [logits],
     "NaN or infinity": lambda ids, logits: logits * np.nan,
     "infinity; it must return 4 logits": lambda ids, logits: logits + np.inf,
+    "beyond float32": lambda ids, logits: logits + 1e39,
+    "values of type bool": lambda ids, logits: logits > 0,
+    "values of type <U": lambda ids, logits: [str(x) for x in logits],
+    "values of type complex128": lambda ids, logits: logits + 1j,
+    "list of shape None": lambda ids, logits: [[1.0], [1.0, 2.0]],
 }
 
 
@@ -132,3 +137,36 @@ def test_it_agrees_with_transformers(dtype):
         got = values(row, prefix_allowed(data=near), prompt=prompt, written=written, dtype=dtype)
         want = by_transformers(PrefixConstrainedLogitsProcessor(near, 1), row, prompt + written)
         assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("answer", [
+    lambda tensor: None, lambda tensor: tensor[0], lambda tensor: tensor[:, 1:],
+    lambda tensor: tensor > 0, lambda tensor: tensor + float("inf"),
+    lambda tensor: tensor.repeat(2, 1)])
+def test_a_wrong_answer_of_a_processor_of_transformers_is_told(answer):
+    pytest.importorskip("torch")
+    from transformers import LogitsProcessor
+
+    class Wrong(LogitsProcessor):
+        def __call__(self, ids, logits):
+            return answer(logits)
+
+    with pytest.raises(ParameterError, match="logits_processor Wrong: it gave"):
+        values(ROW, custom(data=Wrong()))
+
+
+def test_a_function_may_give_a_tensor_of_any_kind():
+    torch = pytest.importorskip("torch")
+    kinds = [lambda x: torch.tensor(x, requires_grad=True), lambda x: torch.tensor(x).bfloat16(),
+             lambda x: torch.tensor(x).long()]
+    for kind in kinds:
+        rule = custom(data=lambda ids, logits, kind=kind: kind(logits))
+        assert values(ROW, rule).tolist() == ROW
+
+
+@pytest.mark.parametrize("given", [None, 5, [True, False], np.ones(4, bool), [1.0], ["1"], "12",
+                                   [None], [[1]], [float("nan")]])
+def test_what_is_no_list_of_ids_is_not_read_as_one(given):
+    with pytest.raises(ParameterError) as error:
+        values(ROW, prefix_allowed(data=lambda batch, ids: given))
+    assert error.value.name == "prefix_allowed_tokens_fn"

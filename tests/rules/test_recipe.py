@@ -9,8 +9,17 @@ from unspool.kernels.shaping.recipe import Operation
 from unspool.kernels.shaping.row import CUT, SCALE
 from unspool.kernels.shaping.scales import temperature as operation
 from unspool.kernels.shaping.shape import NUMBERS, STRIDE
-from unspool.rules import KINDS, mirostat_2, rule, temperature, top_k, top_p
-from unspool.rules.recipe import recipe_of
+from unspool.rules import (
+    KINDS,
+    allowed_ids,
+    constrain,
+    mirostat_2,
+    rule,
+    temperature,
+    top_k,
+    top_p,
+)
+from unspool.rules.recipe import Recipes, recipe_of
 
 
 @pytest.fixture
@@ -53,7 +62,7 @@ def test_a_recipe_keeps_alive_what_its_table_points_to(registry):
         return rows.values
 
     recipe = recipe_of((points(data=(5, 6, 2**40)),))
-    recipe_of.cache_clear()
+    recipe_of.clear()
     gc.collect()
     address, count = steps_of(recipe)[0][NUMBERS:NUMBERS + 2].tolist()
     assert count == 3 and made[0]().ctypes.data == address
@@ -78,3 +87,30 @@ def test_a_rule_that_cannot_be_packed_says_so_each_time(registry):
     for _ in range(2):
         with pytest.raises(ValueError, match="not this one"):
             recipe_of((unpacked(),))
+
+
+def test_what_recipes_take_is_bounded():
+    made = Recipes(most=3, room=20000)
+    small = [(top_k(k),) for k in range(1, 6)]
+    kept = [made(rules) for rules in small]
+    assert made(small[4]) is kept[4] and made(small[0]) is not kept[0]
+    big = (allowed_ids(data=tuple(range(100))),)
+    first = made(big)
+    assert made(big) is first and 100 * 8 < made.nbytes < 20000
+    made((allowed_ids(data=tuple(range(1, 101))),))
+    assert made(big) is not first
+    huge = (allowed_ids(data=tuple(range(10000))),)
+    assert made(huge) is made(huge) and len(made.known) == 1
+    made.clear()
+    assert made.nbytes == len(made.known) == 0
+
+
+def test_what_a_table_does_not_say_is_not_kept():
+    """Of a constraint the kernel knows what it allows, by the state."""
+    class Any:
+        def __eq__(self, other):
+            return self is other
+
+        __hash__ = object.__hash__
+
+    assert recipe_of((constrain(data=Any()),)) is recipe_of((constrain(data=Any()),))

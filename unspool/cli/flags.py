@@ -18,6 +18,7 @@ from unspool.core.values import INT_MOST, Parameter, shown
 
 DEST = "set_"  # keeps the parameters' names apart from the verbs' own
 OWN = {"stream"}  # verbs say --no-stream
+FUNCTIONS = {"prefix_allowed_tokens_fn", "logits_processor"}  # no line of text holds one
 
 
 class Flag(click.Option):
@@ -78,7 +79,7 @@ def _options(row: Parameter) -> Iterator[Callable[..., Any]]:
             cls=Flag,
             section=row.group,
             default=None,
-            hidden=not (own and row.built),
+            hidden=not (own and row.built) or name in FUNCTIONS,
             help=_help(row),
             **settings,
         )
@@ -119,7 +120,7 @@ def _json(row: Parameter, name: str, text: str) -> Any:
     """JSON where it is JSON; a parameter that may be anything takes other text as it is, unless it
     begins as a list or an object does."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         if row.type == "Any" and not (row.built and text.lstrip()[:1] in ("[", "{")):
             return text
@@ -133,6 +134,16 @@ def _once(context: click.Context, option: click.Parameter, values: tuple[str, ..
         raise click.BadParameter(f"given {len(values)} times; write all in one, as in "
                                  '\'["a", "b"]\'', param_hint=option.opts[0])
     return values[0] if values else None
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that names nothing twice. Raises ValueError for one that does."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{shown(name)} stands there twice")
+        found[name] = value
+    return found
 
 
 _TEXT: Mapping[str, Any] = {"type": str, "metavar": "TEXT"}

@@ -138,7 +138,8 @@ def choice(texts: Any, vocabulary: Vocabulary, ends: Collection[int] = ()) -> Ch
     spell, ids that do not exist or end a text, and two texts that nothing could part.
     """
     if not isinstance(texts, list | tuple | set | frozenset):
-        refuse(f"={shown(texts)}: must be a list of texts, or of lists of token ids")
+        refuse(f"={shown(texts)}: must be a list of texts, or of lists of token ids; "
+               "e.g. ['yes', 'no']")
     if not texts:
         refuse("=[]: no text is left to write; name one at least")
     if len(texts) > MOST_TEXTS:

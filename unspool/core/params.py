@@ -221,17 +221,26 @@ def spelled(given: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
         row, factor = spellings()[spelling]
         checked = row.check(value if factor == 1 else row.check(value) * factor)
         before, other = found.setdefault(row.name, (spelling, checked))
-        if other != checked:
+        if not same(other, checked):
             raise ParameterError(
                 f"{before}={shown(other)} with {spelling}={shown(checked)}: two spellings of "
                 f"{row.name} must agree; give one of them", row.name)
     return found
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are one; arrays, which do not answer that, by what they hold."""
+    return one is other or bool(plain(one) == plain(other))
+
+
 def plain(value: Any) -> Any:
-    """`value` made of JSON's types only."""
+    """`value` made of JSON's types only; numbers and arrays of other libraries by their values."""
     if isinstance(value, Repeats):
         return value._asdict()
+    if hasattr(value, "tolist") and not isinstance(value, type):
+        value = value.tolist()
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, Mapping):

@@ -198,12 +198,17 @@ def _word(self: Parameter, label: str, value: Any) -> bool | str:
     return plain
 
 
+EACH: Mapping[type, str] = {int: "an int", str: "a str"}
+
+
 def _each(item: Callable[[Parameter, str, Any], Any], one: type) -> Callable[..., Any]:
     def check(self: Parameter, label: str, value: Any) -> tuple[Any, ...]:
+        if getattr(value, "ndim", 0):  # an array
+            value = value.tolist()
         if isinstance(value, one) or (one is int and hasattr(value, "__index__")):
             value = (value,)
         if not isinstance(value, list | tuple):
-            self.refuse(label, value, f"a {one.__name__} or a list of them", "give a list")
+            self.refuse(label, value, f"{EACH[one]} or a list of them", "give a list")
         if len(value) > self.range.most:
             count = f"{len(value)} entries"
             raise ParameterError(

@@ -18,14 +18,14 @@ from unspool.core.slot import Slot
 from unspool.core.sockets import Rule
 from unspool.engine.row import Row
 from unspool.engine.scored import repaired
-from unspool.engine.shape import shape
+from unspool.engine.shape import defined_only, shape
 from unspool.kernels.reading.facts import BEST, FAULT, NORM, PEAK
 from unspool.kernels.reading.logits import Logits
 from unspool.kernels.reading.noise import Place
 from unspool.kernels.reading.philox import draw
 from unspool.rules import RuleValue
 from unspool.rules.plain import Seat
-from unspool.rules.rule import place_of_noise
+from unspool.rules.rule import names_of, place_of_noise
 
 DAMAGED = ("the model gave NaN, infinity or no score at all; the weights or the prompt's keys are "
            "damaged, nothing can be chosen")
@@ -120,7 +120,24 @@ def slots_at(logits: Logits, opens: list[Open], depth: int,
 
 def rows_at(logits: Logits, opens: list[Open], depth: int,
             states: dict[Branch, State]) -> list[Row | Exception]:
-    """The rows of one depth, shaped together; a fault in one job's rule leaves the others alone."""
+    """The rows of one depth, shaped together; a fault in one job's rule leaves the others alone.
+
+    Where a rule is a caller's own function the row is shaped by itself, so that no fault of another
+    one has the function called twice.
+    """
+    own = [o for o in opens if defined_only(names_of(rules_of(o)))] if len(opens) > 1 else []
+    if own:
+        rest = [o for o in opens if o not in own]
+        found: dict[Branch, Row | Exception] = {}
+        for some in [*([o] for o in own), rest]:
+            rows = rows_at(logits, some, depth, states)
+            found |= {o.branch: row for o, row in zip(some, rows, strict=True)}
+        return [found[o.branch] for o in opens]
+    return rows_together(logits, opens, depth, states)
+
+
+def rows_together(logits: Logits, opens: list[Open], depth: int,
+                  states: dict[Branch, State]) -> list[Row | Exception]:
     try:
         out: list[Row | Exception] = []
         seats = [seat_of(o, depth, states[o.branch]) for o in opens]
@@ -136,15 +153,19 @@ def rows_at(logits: Logits, opens: list[Open], depth: int,
     except Exception as error:  # a job's rule may raise anything
         if len(opens) == 1:
             return [error]
-        return [row for o in opens for row in rows_at(logits, [o], depth, states)]
+        return [row for o in opens for row in rows_together(logits, [o], depth, states)]
     return out
 
 
 def seat_of(o: Open, depth: int, state: State) -> Seat:
     """What shapes a row."""
-    rules: tuple[RuleValue, ...] = o.job.request.rules  # type: ignore[assignment]
+    rules = rules_of(o)
     place = place_of_noise(rules, state.history, place_of(o, depth))
     return Seat(rules, state.rules, state.history, place, o.job.strategy.reads.pick)
+
+
+def rules_of(o: Open) -> tuple[RuleValue, ...]:
+    return o.job.request.rules  # type: ignore[return-value]
 
 
 def place_of(o: Open, depth: int) -> Place:

@@ -13,16 +13,16 @@ from unspool.kernels.reading.facts import NORM, PEAK
 from unspool.kernels.reading.logits import Logits
 from unspool.kernels.reading.plain import Floats
 from unspool.kernels.shaping.shaped import Left
-from unspool.rules import RuleValue
 from unspool.rules.plain import Seat
+from unspool.rules.rule import KINDS, names_of
 
 Pairs = tuple[tuple[int, float], ...]
 
 
 @lru_cache(maxsize=1024)
-def entrance(rules: tuple[RuleValue, ...]) -> int | None:
+def entrance(names: tuple[str, ...]) -> int | None:
     """The place of the rule that wants to know what a token was before it."""
-    return next((place for place, rule in enumerate(rules) if rule.kind.entry), None)
+    return next((place for place, name in enumerate(names) if KINDS[name].entry), None)
 
 
 class Row:
@@ -108,7 +108,7 @@ class Row:
     @property
     def entry(self) -> Row | None:
         """The row before the rule that wants to know of it what it was."""
-        place = entrance(self.seat.rules)
+        place = entrance(names_of(self.seat.rules))
         return None if place is None else self.upto(place)
 
     def why_empty(self) -> str:

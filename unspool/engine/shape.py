@@ -13,11 +13,11 @@ from unspool.kernels.reading.facts import BEST, FAULT, PEAK
 from unspool.kernels.reading.logits import Compiled, Logits, logits_of
 from unspool.kernels.reading.plain import Floats
 from unspool.kernels.shaping.shaped import NOTHING, Left, Shaped, Task
-from unspool.rules import RuleValue, greedy
 from unspool.rules.plain import Defined, Seat, define
 from unspool.rules.recipe import recipe_of
+from unspool.rules.rule import KINDS, names_of
 
-GREEDY = (greedy(),)
+BEST_ALONE = ("greedy",)
 
 
 class Group(Protocol):
@@ -76,7 +76,7 @@ def shape(logits: Logits, members: Sequence[int], seats: Sequence[Seat]) -> list
         out.update({i: (group, place) for place, i in enumerate(which)})
 
     fast = isinstance(logits, Compiled)
-    kinds = [treatment(seat.rules, fast) for seat in seats]
+    kinds = [treatment(names_of(seat.rules), fast) for seat in seats]
     for kind, same in groupby(sorted(range(len(seats)), key=kinds.__getitem__), kinds.__getitem__):
         which = list(same)
         for own in [[i] for i in which] if kind == "alone" else [which]:
@@ -85,21 +85,28 @@ def shape(logits: Logits, members: Sequence[int], seats: Sequence[Seat]) -> list
 
 
 @lru_cache(maxsize=1024)
-def treatment(rules: tuple[RuleValue, ...], fast: bool) -> str:
+def treatment(names: tuple[str, ...], fast: bool) -> str:
     """Rows with the same answer are shaped together. `fast`: there are kernels for them."""
-    if rules == GREEDY:
+    if names == BEST_ALONE:
         return "best"
     if not fast:
-        return " ".join(["by definition", *[rule.name for rule in rules]])
-    return "compiled" if all(rule.kind.operation for rule in rules) else "alone"
+        return " ".join(["by definition", *names])
+    return "alone" if defined_only(names) else "compiled"
+
+
+@lru_cache(maxsize=1024)
+def defined_only(names: tuple[str, ...]) -> bool:
+    """Whether some of these rules have only a definition, as functions of a caller's own have."""
+    return any(KINDS[name].operation is None for name in names)
 
 
 def treated(logits: Logits, members: Sequence[int], seats: Sequence[Seat]) -> Group:
-    if seats[0].rules == GREEDY:
+    names = names_of(seats[0].rules)
+    if names == BEST_ALONE:
         return Best(logits, members)
     if not isinstance(logits, Compiled):
         return Defined(logits.wide(members), seats)
-    if all(rule.kind.operation for rule in seats[0].rules):
+    if not defined_only(names):
         return compiled(logits, members, seats)
     return in_parts(logits, members[0], seats[0])
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from queue import SimpleQueue
 from types import TracebackType
@@ -10,6 +11,7 @@ from typing import Any
 from unspool.core.errors import ParameterError, UnspoolError
 from unspool.core.job import Usage
 from unspool.core.params import Params, fields
+from unspool.core.shaping import Shaping
 from unspool.core.sockets import Memory, Model
 from unspool.core.values import shown
 from unspool.engine.engine import Engine
@@ -28,8 +30,7 @@ from unspool.llm.worker import Worker
 from unspool.rules.watermarks import Detection, detect, watermark_of
 from unspool.strategies import Force
 
-SHAPING = ("strategy", "do_sample",
-           *(name for name, row in fields().items() if row.group == "distribution"))
+SHAPING = ("strategy", "do_sample", *(field.name for field in dataclass_fields(Shaping)))
 
 
 class LLM:

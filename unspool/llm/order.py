@@ -47,6 +47,9 @@ def stages_of(name: Any) -> tuple[str, ...]:
 
 
 def unknown(name: Any, plain: str, known: Iterable[str]) -> NoReturn:
+    if isinstance(name, str) and name.strip().lower() in NAMES:
+        raise ParameterError(f"order: {shown(name)} is a dialect, and a list has stages; name it "
+                             "alone, not in a list", "order")
     near = get_close_matches(plain[:64], known, n=1, cutoff=0.6)
     fix = f"did you mean {near[0]}?" if near else (
         f"dialects are {', '.join(DIALECTS)}; docs/rules.md lists the stages")

@@ -208,14 +208,14 @@ def stops_of(facts: Facts, params: Params, room: Room
     asked = frozenset(params.stop_token_ids or ())
     ignored = bool(params.ignore_eos)
     stops: list[Stop] = [EndTokens(ends, ignored, cut), StopTokens(asked, cut)]
-    if params.choice is not None:
-        stops.append(Complete(choice(params.choice, facts.vocabulary, ending(facts, params)),
-                              "choice"))
     strings = None
     if params.stop:
         facts.needs_text("stop")
         strings = StopStrings(params.stop, facts.piece(bool(params.skip_special_tokens)), include)
         stops.append(strings)
+    if params.choice is not None:  # behind the strings, which are cut off a choice too
+        stops.append(Complete(choice(params.choice, facts.vocabulary, ending(facts, params)),
+                              "choice"))
     if params.active("repetition_detection") is not None and params.repetition_detection:
         stops.append(Repetition(*params.repetition_detection))
     if params.active("confidence_stop") is not None and params.confidence_stop:

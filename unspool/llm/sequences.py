@@ -21,6 +21,7 @@ MOST = 2**16  # entries of a parameter
 MOST_BIAS = 1e9
 BREAKERS = ("\n", ":", '"', "*")
 LONGEST_BREAKER, LONGEST_TAIL = 40, 20  # characters, tokens
+MOST_BREAKERS, MOST_SETS = 64, 64  # each is looked for in the whole vocabulary, and remembered
 _BROKEN: WeakKeyDictionary[Tokenizer, dict[tuple[str, ...], tuple[Ids, ...]]] = WeakKeyDictionary()
 
 
@@ -75,6 +76,21 @@ def entries(name: str, value: Any, what: str) -> list[Any]:
     return list(value)
 
 
+def number_of(value: Any) -> float:
+    """The number that a value is, of any library; NaN for others: texts, arrays, truth values."""
+    if isinstance(value, str | bytes) or is_truth(value) or bool(getattr(value, "ndim", 0)):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def is_truth(value: Any) -> bool:
+    """Whether it is True or False, of any library."""
+    return str(getattr(value, "dtype", type(value).__name__)).endswith("bool")
+
+
 # ── logit_bias ───────────────────────────────────────────────────────────────────────────────────
 def biases(facts: Facts, value: Any, each: bool = False) -> Biases:
     """(ids, number) for every entry; minus infinity forbids. `each`: a text's number goes to each
@@ -102,14 +118,25 @@ def biases(facts: Facts, value: Any, each: bool = False) -> Biases:
 def writable(value: Any) -> Any:
     """The same biases, as JSON can write them: a sequence is no name of a field, and minus infinity
     no number. What is no such value stays."""
-    if not isinstance(value, Mapping):
+    pairs = list(value.items()) if isinstance(value, Mapping) else value
+    if not isinstance(pairs, list | tuple) or not all(
+            isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         return value
-    pairs = {key: False if isinstance(x, float) and x == -math.inf else x
-             for key, x in value.items()}
-    if all(isinstance(key, int | str) for key in pairs):
-        return pairs
-    return [[list(key) if isinstance(key, tuple) else int(key) if digits(key) else key, number]
-            for key, number in pairs.items()]
+    out = [(written(key, isinstance(value, Mapping)), False if number_of(x) == -math.inf else x)
+           for key, x in pairs]
+    if isinstance(value, Mapping):
+        named = {key: x for key, x in out if not isinstance(key, list)}
+        if len(named) == len(out):
+            return named
+    return [[key, x] for key, x in out]
+
+
+def written(key: Any, named: bool) -> Any:
+    """A key as an id, a list of ids or a text. `named`: a text of digits is an id."""
+    if isinstance(key, list | tuple):
+        return list(key)
+    token = int(key) if named and digits(key) else whole(key)
+    return key if token is None else token
 
 
 def digits(key: Any) -> bool:
@@ -129,14 +156,9 @@ def biased(facts: Facts, key: Any) -> Ids:
 
 
 def bias(key: Any, number: Any) -> float:
-    if number is False:
+    plain = number_of(number)
+    if is_truth(number) and not getattr(number, "ndim", 0) and not number:
         return -math.inf
-    plain = math.nan
-    if not isinstance(number, str | bytes | bool):
-        try:
-            plain = float(number)
-        except (TypeError, ValueError, OverflowError):
-            plain = math.nan
     if plain != -math.inf and not abs(plain) <= MOST_BIAS:
         refuse("logit_bias", f": {shown(key)} has {shown(number)}; must be a number within "
                              f"{MOST_BIAS:.0f} of 0, or false to forbid it")
@@ -184,11 +206,17 @@ def breakers(facts: Facts, value: Any) -> tuple[Ids, ...]:
                          "take it out")
     if not texts or (facts.tokenizer is None and value is None):
         return ()
+    if len(texts) > MOST_BREAKERS:
+        refuse(name, f" with {len(texts)} entries: must be at most {MOST_BREAKERS}; give fewer")
     known = _BROKEN.setdefault(facts.needs_text(name), {})
     key = tuple(texts)
-    if key not in known:
-        known[key] = tuple(dict.fromkeys(s for text in texts for s in broken(facts, name, text)))
-    return known[key]
+    found = known.get(key)
+    if found is None:
+        found = tuple(dict.fromkeys(s for text in texts for s in broken(facts, name, text)))
+        if len(known) >= MOST_SETS:
+            known.clear()
+        known[key] = found
+    return found
 
 
 def broken(facts: Facts, name: str, text: str) -> Iterator[Ids]:

@@ -13,7 +13,15 @@ from unspool.core.sockets import Constraint
 from unspool.core.values import shown
 from unspool.llm.facts import Facts
 from unspool.llm.prompts import whole
-from unspool.llm.sequences import attempt, banned, biases, breakers, ids_of, refuse
+from unspool.llm.sequences import (
+    attempt,
+    banned,
+    biases,
+    breakers,
+    ids_of,
+    number_of,
+    refuse,
+)
 from unspool.rules import RuleValue
 from unspool.rules.dialects import Dialect
 from unspool.rules.infill import Spelling
@@ -120,14 +128,14 @@ def forced_last(a: Asked) -> Made:
 def exponential_decay(a: Asked) -> Made:
     name, value = "exponential_decay_length_penalty", a.params.exponential_decay_length_penalty
     pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
-    start, factor = whole(pair[0]), pair[1]
-    if start is None or start < 0 or not isinstance(factor, int | float) or not 0 < factor < 1e9:
+    start, factor = whole(pair[0]), number_of(pair[1])
+    if start is None or start < 0 or not 0 < factor < 1e9:
         refuse(name, f"={shown(value)}: must be [start, factor], a whole number from 0 on and a "
                      "number above 0; give both")
     if not a.ends:
         a.notes.append(f"{name} changes nothing: this model has no end token")
         return ()
-    return (rules.exponential_decay(start, float(factor), data=tuple(sorted(a.ends))),)
+    return (rules.exponential_decay(start, factor, data=tuple(sorted(a.ends))),)
 
 
 def function(name: str, value: Any) -> Hashable:
@@ -187,6 +195,9 @@ def watermark(a: Asked) -> Made:
 
 
 def choice(a: Asked) -> Made:
+    a.notes.extend(f"{name}={getattr(a.params, name)}: a choice that is complete ends the text, "
+                   "however short it is" for name in ("min_new_tokens", "min_length")
+                   if a.params.active(name) is not None)
     return (rules.constrain(data=a.constraint),)
 
 

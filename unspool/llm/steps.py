@@ -150,7 +150,7 @@ def drive(handle: Handle) -> Generator[Step, None, None]:
             step.written = True
             forced, index = step.forced, index + 1
             # The pick is left to the strategy, which may do more than write it.
-            chosen = step.candidate(handle.resolved.request.why)
-            handle.worker.release(handle.job, None if step.id == pick else chosen)
+            chosen = None if step.id == pick else step.candidate(handle.resolved.request.why)
+            handle.worker.release(handle.job, chosen)
     finally:
         handle.cancel()

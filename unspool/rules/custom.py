@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unspool.core.errors import ParameterError
+from unspool.core.values import shown
+from unspool.kernels.shaping.tokens import LARGEST
 from unspool.rules.rows import Rows
 from unspool.rules.rule import rule
 
@@ -29,21 +32,34 @@ def by_tensors(processor: Callable[..., Any], ids: list[int], logits: Floats) ->
     """Call a processor of transformers. torch is there already: who made it has loaded it."""
     torch = sys.modules["torch"]
     with torch.no_grad():
-        [out] = processor(torch.tensor([ids]), torch.tensor(logits[None], dtype=torch.float32))
-    return out
+        return processor(torch.tensor([ids]), torch.tensor(logits[None], dtype=torch.float32))
+
+
+def array_of(given: Any) -> NDArray[Any] | None:
+    """What a function gave, as an array; None for what is none."""
+    if hasattr(given, "detach"):  # a tensor, maybe one that follows gradients or is no numpy type
+        given = given.detach().cpu()
+        given = given.double() if given.is_floating_point() else given
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):
+        return None
 
 
 def answer(function: Callable[..., Any], ids: list[int], logits: Floats) -> Floats:
     """What the function makes of one row [V]. Raises ParameterError if that is no row of logits."""
-    given = (by_tensors(function, ids, logits) if is_processor(function) else
-             function(ids, logits.copy()))
-    if np.shape(given) != logits.shape:
-        problem = f"it gave {type(given).__name__} of shape {tuple(np.shape(given))}"
+    batch = is_processor(function)
+    shape = (1, len(logits)) if batch else (len(logits),)
+    given = by_tensors(function, ids, logits) if batch else function(ids, logits.copy())
+    out = array_of(given)
+    if out is None or out.shape != shape:
+        problem = f"it gave {type(given).__name__} of shape {None if out is None else out.shape}"
+    elif out.dtype.kind not in "fiu":
+        problem = f"it gave values of type {out.dtype}"
+    elif (out <= LARGEST).all():
+        return out.reshape(len(logits)).astype(np.float64)
     else:
-        out = np.asarray(given, np.float64)
-        if (out < np.inf).all():
-            return out
-        problem = "it gave NaN or infinity"
+        problem = "it gave a number beyond float32, NaN or infinity"
     raise ParameterError(f"logits_processor {name_of(function)}: {problem}; it must return "
                          f"{len(logits)} logits, -inf for tokens that it removes",
                          "logits_processor")
@@ -55,8 +71,8 @@ def custom(rows: Rows) -> Any:
 
     The data is a `function(ids, logits) -> logits`: the text so far, prompt included, as a list,
     and an array [V] that it may change; or a LogitsProcessor of transformers, which gets tensors
-    [1, n] and [1, V] (float32). Raises ParameterError for an answer of another shape, NaN or
-    infinity.
+    [1, n] and [1, V] (float32). Raises ParameterError for an answer of another shape or type, NaN
+    or infinity.
     """
     values = np.asarray(rows.values, np.float64)
     return rows.like(np.stack([answer(function, text.everything, row) for function, text, row in
@@ -64,15 +80,29 @@ def custom(rows: Rows) -> Any:
 
 
 def allowed(function: Callable[..., Any], ids: NDArray[np.int64], vocab: int) -> list[int]:
-    """What the function allows next. Raises ParameterError for nothing and for unknown ids."""
-    out = [int(token) for token in function(0, ids)]
-    wrong = [token for token in out if not 0 <= token < vocab]
-    if out and not wrong:
-        return out
-    problem = (f"it allowed token {wrong[0]}, and ids run from 0 to {vocab - 1}" if wrong else
-               "it allowed no token at all")
+    """What the function allows next. Raises ParameterError for nothing and for what is no id."""
+    given = function(0, ids)
+    try:
+        out = list(given)
+    except TypeError:
+        problem = f"it gave {type(given).__name__}, which is no list of ids"
+    else:
+        wrong = [token for token in out if not is_id(token, vocab)]
+        if out and not wrong:
+            return list(map(int, out))
+        problem = (f"it allowed token {shown(wrong[0])}, and ids run from 0 to {vocab - 1}"
+                   if wrong else "it allowed no token at all")
     raise ParameterError(f"prefix_allowed_tokens_fn {name_of(function)}: {problem}, after "
                          f"{len(ids)} tokens", "prefix_allowed_tokens_fn")
+
+
+def is_id(token: Any, vocab: int) -> bool:
+    """False for truth values and fractions: read as ids they would be what they are not."""
+    kind = str(getattr(token, "dtype", type(token).__name__))
+    try:
+        return not kind.endswith("bool") and 0 <= index(token) < vocab
+    except TypeError:
+        return False
 
 
 @rule(recalls=True)
@@ -82,7 +112,7 @@ def prefix_allowed(rows: Rows) -> Any:
     PrefixConstrainedLogitsProcessor).
 
     The data is a `function(batch, ids) -> ids`: 0, since each text is alone, and the text so far,
-    prompt included, as an array. Raises ParameterError if it allows nothing.
+    prompt included, as an array. Raises ParameterError if it allows nothing, or what is no id.
     """
     xp, vocab = rows.xp, rows.values.shape[-1]
     texts = [np.array(text.everything, np.int64) for text in rows.texts]

@@ -148,16 +148,22 @@ def moves_noise(place: Callable[[RuleValue, History, Place], Place]
 
 def place_of_noise(rules: Sequence[RuleValue], text: History | None, place: Place) -> Place:
     """Where the noise of a row comes from, after what its rules make of it."""
-    for rule in movers(tuple(rules)):
+    for i in movers(names_of(rules)):
+        rule = rules[i]
         assert text is not None and rule.kind.place is not None
         place = rule.kind.place(rule, text, place)
     return place
 
 
+def names_of(rules: Sequence[RuleValue]) -> tuple[str, ...]:
+    """What is asked of rules by name alone can be remembered, and their data forgotten."""
+    return tuple([rule.name for rule in rules])
+
+
 @lru_cache(maxsize=1024)
-def movers(rules: tuple[RuleValue, ...]) -> tuple[RuleValue, ...]:
-    """Those that change where the noise comes from; few do."""
-    return tuple(rule for rule in rules if rule.kind.place is not None)
+def movers(names: tuple[str, ...]) -> tuple[int, ...]:
+    """The places of those that change where the noise comes from; few do."""
+    return tuple(i for i, name in enumerate(names) if KINDS[name].place is not None)
 
 
 def columns(rules: Sequence[RuleValue]) -> list[NDArray[np.float64]]:
