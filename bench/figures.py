@@ -33,6 +33,7 @@ SECTIONS = {
     "faults": ("planted faults, and the laws that catch them", "bench.faults"),
     "hostile": ("files that lie, read in processes of their own", "bench.hostile"),
     "decode": ("speed of the reference path", "bench.decode"),
+    "shape": ("the rules, beside transformers' processors", "bench.shape"),
     "host": ("what a step costs beside the model", "bench.host"),
 }
 Section = Callable[[], Iterator[Figure]]

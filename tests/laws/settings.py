@@ -98,7 +98,7 @@ EVERY = {
     "sample, fresh": Setting(Sample(), (fresh(), temperature(0.9))),
     "sample, counting": Setting(Sample(), (*COUNTING, temperature(0.9), top_p(0.95))),
     "sample, drawing": Setting(Sample(), (
-        dynamic_temperature(0.5, 1.5), smoothing(0.1, 1.5), typical_p(0.95), xtc(0.7, 0.05))),
+        dynamic_temperature(1.0, 3.0), smoothing(0.05, 1.5), typical_p(0.98), xtc(0.5, 0.05))),
     "sample, mirostat": Setting(Sample(), (temperature(0.9), mirostat_2(3.0, 0.3))),
     "sample, mirostat 1": Setting(Sample(), (mirostat_1(3.0, 0.3),)),
     "sample, adaptive": Setting(Sample(), (min_p(0.01), adaptive_p(0.2, 0.7))),
