@@ -13,8 +13,11 @@ from mutants import mutant, tile_changed, unkept
 from subjects import on_cpu
 
 from unspool.kernels.layer.pages import PAGE
+from unspool.kernels.shaping import shaped
 from unspool.models import native, program
 from unspool.models.pages import Pages
+from unspool.rules import KINDS
+from unspool.rules.recipe import recipe_of
 
 FLOATS = """\
         for k in range(blocks):
@@ -125,6 +128,28 @@ def a_store_copied_one_token_short():
     return patch.object(Pages, "copy", careless)
 
 
+@contextmanager
+def a_penalty_for_every_occurrence():
+    """A token is weakened as often as it stands in the text."""
+    with unkept():
+        wrong = mutant("shaping.penalties", "write_i32(at, i32(0))", "write_i32(at, i32(1))")
+        kind = KINDS["repetition_penalty"]
+        operation = replace(kind.operation, kernel=wrong.repetition_penalty)
+        recipe_of.clear()
+        with patch.dict(KINDS, repetition_penalty=replace(kind, operation=operation)):
+            yield
+        recipe_of.clear()
+
+
+@contextmanager
+def changed_rows_in_one_place():
+    """The rows of a batch that rules changed lie over one another."""
+    with unkept():
+        wrong = mutant("shaping.shape", "copy += 4 * word(row, VOCAB)", "copy += 0")
+        with patch.object(shaped, "shape_rows", wrong.shape_rows):
+            yield
+
+
 def quantised():
     return on_cpu("qwen3", "Q8_0", head_dim=16)
 
@@ -136,4 +161,6 @@ FAULTS = {
     segments_added_backwards_when_shared_out: on_cpu,
     keys_of_a_rejected_draft_kept: quantised,
     a_store_copied_one_token_short: on_cpu,
+    a_penalty_for_every_occurrence: on_cpu,
+    changed_rows_in_one_place: on_cpu,
 }

@@ -113,7 +113,7 @@ EVERY = {
     "beam": Setting(Beam(4, n=4)),
     "beam, fresh": Setting(Beam(3, n=3, length_penalty=0.7, early_stopping="never", longest=NEW),
                            (fresh(),)),
-    "beam, counting": Setting(Beam(3, n=3), (*COUNTING, temperature(1.3), top_k(14))),
+    "beam, counting": Setting(Beam(3, n=3), (*COUNTING, temperature(1.3))),
     "beam, choice": Setting(Beam(3, n=3), (constrain(data=ONE_OF),), CHOSEN),
     "forced": Setting(Force((4, 9, 2, END, 3, 3)), stops=(MaxNew(6),)),
     "forced, counting": Setting(Force((4, 9, 2, END, 3, 3)), COUNTING[:4],
