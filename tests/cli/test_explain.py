@@ -14,6 +14,9 @@ def test_every_value_has_a_source(unspool):
     assert rows["top_k"] == ["40", "user"]
     assert rows["max_new_tokens"] == ["128", "default"]
     assert rows["strategy"] and rows["rules"] and rows["stops"]
+    assert "typical_p" not in rows and "defaults that change nothing" in out
+    found = unspool("explain", "--json").json["parameters"]
+    assert {"name": "typical_p", "value": 1.0, "source": "default"} in found
 
 
 def test_json_is_the_explanation(unspool):

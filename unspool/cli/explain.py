@@ -12,7 +12,7 @@ import click
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import Prompt, prompt_options, read_prompt, system_option, with_system
 from unspool.cli.verb import Setup, Verb, print_json, setup, setup_options, working
-from unspool.core.params import Params
+from unspool.core.params import Params, fields
 from unspool.show.table import columns
 
 if TYPE_CHECKING:
@@ -65,9 +65,12 @@ def prompt_of(arguments: dict[str, Any]) -> Prompt | None:
 
 
 def print_explanation(found: Explanation) -> None:
-    rows = [(name, str(value) or '""', source) for name, value, source in found.rows]
+    table = fields()
+    rows = [(name, str(value) or '""', source) for name, value, source in found.rows
+            if source != "default" or not table[name].is_neutral(value)]
     for line in columns([("parameter", "value", "source"), *rows], left=3):
         click.echo(line)
+    click.echo(f"and {len(found.rows) - len(rows)} defaults that change nothing; --json has all")
     rules = [f"{place}. {rule}" for place, rule in enumerate(found.order, 1)] or ["none"]
     click.echo(f"\nstrategy  {found.strategy}")
     click.echo(f"order     {found.dialect}")
