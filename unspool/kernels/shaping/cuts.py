@@ -14,7 +14,9 @@ from unspool.kernels.shaping.row import (
     SIGNATURE,
     UNKNOWN,
     VALUES,
+    WISH,
     number,
+    set_word,
     value_at,
     word,
 )
@@ -48,7 +50,10 @@ def top_k(row: int, numbers: int, state: int) -> int:
         while k < count and value_at(row, k) == least:
             k += 1
         return UNKNOWN if k == count else k
-    return UNKNOWN if k > count else k
+    if k <= count:
+        return k
+    set_word(row, WISH, k)
+    return UNKNOWN
 
 
 @kernel(SIGNATURE)

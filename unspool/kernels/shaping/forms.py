@@ -28,8 +28,18 @@ from unspool.kernels.machine.simd import (
 )
 from unspool.kernels.reading.draw import floats, norm_of
 from unspool.kernels.reading.facts import ENTROPY as ENTROPY_OF_ROW
+from unspool.kernels.reading.facts import (
+    FAULT,
+    MAXIMUM,
+    NORM,
+    PEAK,
+    RECORD,
+    SEGMENT,
+    eight,
+    log_of,
+    maxima,
+)
 from unspool.kernels.reading.facts import LOGITS as ARG_LOGITS
-from unspool.kernels.reading.facts import NORM, PEAK, RECORD, SEGMENT, eight, log_of
 from unspool.kernels.reading.facts import RECORDS as ARG_RECORDS
 from unspool.kernels.reading.facts import ROWS as ARG_ROWS
 from unspool.kernels.reading.facts import SEGMENTS as ARG_SEGMENTS
@@ -76,6 +86,7 @@ from unspool.kernels.shaping.row import (
 )
 
 f32, f64, i8, i64 = types.float32, types.float64, types.int8, types.int64
+TOUCHED_LATELY, SUMS_ARE_OLD = 1, 2  # what DIRTY says of a DENSE row's facts; 0: all are true
 HEAPED = 256  # tokens for which a heap is the faster way to find the best
 
 
@@ -108,7 +119,7 @@ def adopt_copy(row: int) -> None:
 def touch_all(row: int) -> None:
     for s in range(-(-word(row, VOCAB) // SEGMENT)):
         write_i8(word(row, TOUCHED) + s, i8(1))
-    set_word(row, DIRTY, 1)
+    set_word(row, DIRTY, TOUCHED_LATELY)
 
 
 @kernel(SIGNATURE)
@@ -128,7 +139,7 @@ def make_dense(row: int, unused: int, unused_too: int) -> int:
         touch_all(row)
         set_number(row, SHIFT, 0.0)
         set_number(row, DIVISOR, 1.0)
-        refresh(row)
+        renew(row)
         return 0
     if form == WHOLE:
         copy_row(row)
@@ -137,15 +148,41 @@ def make_dense(row: int, unused: int, unused_too: int) -> int:
         for i in range(word(row, VOCAB)):
             write_f32(to + 4 * i, f32((f64(read_f32(to + 4 * i)) - shift) / by))
         touch_all(row)
-        refresh(row)
+        renew(row)
     set_number(row, SHIFT, 0.0)
     set_number(row, DIVISOR, 1.0)
     return 0
 
 
 @inner
+def renew(row: int) -> None:
+    """Take the largest logits of the segments of a DENSE row that were touched: all that most rules
+    ask for. What they add up to is for `refresh`."""
+    if word(row, DIRTY) != TOUCHED_LATELY:
+        return
+    vocab, touched, peak = word(row, VOCAB), word(row, TOUCHED), -np.inf
+    for s in range(-(-vocab // SEGMENT)):
+        record = word(row, RECORDS) + 8 * RECORD * s
+        if read_i8(touched + s) != i8(0):
+            most, _ = maxima(word(row, LOGITS) + 4 * SEGMENT * s,
+                             min(SEGMENT, vocab - SEGMENT * s), record)
+            write_f64(record + 8 * MAXIMUM, f64(most))
+        peak = max(peak, read_f64(record + 8 * MAXIMUM))
+    write_f64(word(row, TABLE) + 8 * PEAK, peak)
+    write_f64(word(row, TABLE) + 8 * FAULT, 0.0 if peak > -np.inf else 1.0)
+    set_word(row, DIRTY, SUMS_ARE_OLD)
+
+
+@inner
+def forget_touched(row: int) -> None:
+    """The next row begins with nothing touched."""
+    for s in range(-(-word(row, VOCAB) // SEGMENT)):
+        write_i8(word(row, TOUCHED) + s, i8(0))
+
+
+@inner
 def refresh(row: int) -> None:
-    """Take the facts of the segments of a DENSE row that were touched."""
+    """Take all facts of the segments of a DENSE row that were touched."""
     if word(row, DIRTY) == 0:
         return
     vocab, touched, args = word(row, VOCAB), word(row, TOUCHED), word(row, ROOM)
@@ -259,6 +296,7 @@ def mass_and_entropy(row: int, unused: int, unused_too: int) -> int:
         return 0
     table, by = word(row, TABLE), number(row, DIVISOR)
     if not is_moved(row):
+        refresh(row)
         set_number(row, MASS, read_f64(table + 8 * NORM))
         set_number(row, ENTROPY, read_f64(table + 8 * ENTROPY_OF_ROW))
         return 0

@@ -19,7 +19,8 @@ remembers of this branch. Its kind says when it is called and what it answers:
     SCALE  on any form: divides by `divide`.
     CUT    on the best tokens of a row as in a LIST, more of which lie beyond when MORE_BEYOND is 1:
            answers how many to keep, ALL for all, beyond them too, or UNKNOWN to be asked again
-           about a longer list. FIRST may be set to leave out that many of the best.
+           about a longer list, of WISH tokens if it set that. FIRST may be set to leave out that
+           many of the best.
     PLACE  on any form: leaves the row alone. Its rule moved the place of the noise before.
     KEEP   on any form: leaves some tokens, as a LIST in any order or a DENSE row. Not used.
 """
@@ -56,8 +57,8 @@ WORDS = 40
  WANTED) = range(13)  # what the caller says of it
 GIVEN = 16
 (VOCAB, FORM, IDS, VALUES, COUNT, FIRST, MORE_BEYOND, SHIFT, DIVISOR, MASS, ENTROPY, DIRTY, COPY,
- COPY_RECORDS, COPY_TABLE, TOUCHED, COUNTS, ROOM, TOOLS, OWN_IDS, OWN_VALUES) = range(
-    GIVEN, GIVEN + 21)
+ COPY_RECORDS, COPY_TABLE, TOUCHED, COUNTS, ROOM, TOOLS, OWN_IDS, OWN_VALUES, WISH) = range(
+    GIVEN, GIVEN + 22)
 # Kernels that shaping calls by their addresses, so that they are compiled once.
 BEST_FEW, BEST_MANY, FACTS_OF_SEGMENTS, FACTS_OF_ROWS, DRAW_OF_ROWS, RACE, MAKE_DENSE, SORT_LIST, \
     MASS_AND_ENTROPY = range(9)

@@ -22,7 +22,7 @@ from unspool.kernels.reading.facts import FAULT, PEAK, RECORD, SEGMENT
 from unspool.kernels.reading.facts import NORM as NORM_OF_ROW
 from unspool.kernels.reading.facts import TABLE as TABLE_WORDS
 from unspool.kernels.shaping.eights import come_near
-from unspool.kernels.shaping.forms import refresh, take_best
+from unspool.kernels.shaping.forms import forget_touched, refresh, renew, take_best
 from unspool.kernels.shaping.row import (
     ALL,
     COPY,
@@ -62,6 +62,7 @@ from unspool.kernels.shaping.row import (
     VOCAB,
     WANTED,
     WHOLE,
+    WISH,
     WORDS,
     is_moved,
     logit,
@@ -96,10 +97,14 @@ def cut(row: int, operation: int, state: int) -> None:
         if not listed:
             take_best(row, min(size, vocab))
         set_word(row, FIRST, 0)
+        set_word(row, WISH, 0)
         kept = call_rule(read_i64(operation), row, operation + 8 * NUMBERS, state)
         if kept != UNKNOWN or word(row, MORE_BEYOND) == 0:
             break
-        size *= GROWTH if size < SLOWER else GROWTH // 2
+        if word(row, WISH) > size:
+            size = word(row, WISH)
+        else:
+            size *= GROWTH if size < SLOWER else GROWTH // 2
     first = word(row, FIRST)
     if kept == ALL and not listed:
         if first > 0:
@@ -138,7 +143,7 @@ def apply(row: int, operation: int, state: int) -> None:
 def nothing_left(row: int) -> bool:
     if word(row, FORM) == LIST:
         return word(row, COUNT) == 0
-    refresh(row)
+    renew(row)
     table = word(row, TABLE)
     return not read_f64(table + 8 * PEAK) > -np.inf or read_f64(table + 8 * FAULT) != 0.0
 
@@ -161,6 +166,8 @@ def draw_from_list(row: int, answer: int) -> None:
 def draw_from_row(row: int, answer: int) -> None:
     """The same of a row that is no LIST. Undivided values are logits, and their mass is known."""
     noisy, by, moved = word(row, WANTED), number(row, DIVISOR), is_moved(row)
+    if not moved:
+        refresh(row)
     shift, norm, peak = 0.0, read_f64(word(row, TABLE) + 8 * NORM_OF_ROW), number_of_peak(row)
     if noisy != 0 or moved:
         seat = word(row, ROOM)
@@ -234,6 +241,8 @@ def shape_rows(rows: int, count: int, answers: int, ids: int, values: int) -> No
         set_number(row, SHIFT, 0.0)
         set_number(row, DIVISOR, 1.0)
         shape_row(row, answers + 8 * ANSWER * r)
+        if word(row, DIRTY) != 0:
+            forget_touched(row)
         if word(row, FORM) == LIST:
             end = word(row, IDS) + 8 * word(row, COUNT)
             values, ids = values + (end - ids), end
