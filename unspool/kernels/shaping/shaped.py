@@ -29,7 +29,7 @@ from unspool.kernels.reading.noise import Place, bits
 from unspool.kernels.reading.plain import Floats, Ids, top_ids
 from unspool.kernels.reading.top import DIGITS, sorted_rows, top_of_rows
 from unspool.kernels.shaping import row as at
-from unspool.kernels.shaping.forms import make_dense, mass_and_entropy, sort_list
+from unspool.kernels.shaping.forms import make_dense, mass_and_entropy
 from unspool.kernels.shaping.shape import (
     ANSWER,
     BEGIN,
@@ -42,6 +42,7 @@ from unspool.kernels.shaping.shape import (
     SOURCE,
     shape_rows,
 )
+from unspool.kernels.shaping.sorting import sort_list
 
 Words = NDArray[np.int64]
 MINE = local()
