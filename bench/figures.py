@@ -34,6 +34,9 @@ SECTIONS = {
     "hostile": ("files that lie, read in processes of their own", "bench.hostile"),
     "decode": ("speed of the reference path", "bench.decode"),
     "shape": ("the rules, beside transformers' processors", "bench.shape"),
+    "beam": ("beam search, beside transformers and beside sampling", "bench.beam"),
+    "hybrid": ("beams that hand over to sampling, beside each alone", "bench.hybrid"),
+    "fork": ("what a fork takes, and the first write after it", "bench.fork"),
     "host": ("what a step costs beside the model", "bench.host"),
 }
 Section = Callable[[], Iterator[Figure]]

@@ -39,6 +39,8 @@ class Replay:
 
     numerics, device, fingerprint, remembers = "replayed", "cpu", "replayed", True
     notes: tuple[str, ...] = ()
+    layers = width = 0
+    tied = False
 
     def __init__(self, logits: Any) -> None:
         self.logits, (_, self.vocab), self.context = logits, logits.shape, ours().context

@@ -16,5 +16,7 @@ def run(model, *requests, memory="dense", joins=(), scheduler=None):
             break
         engine.step()
     assert not engine.jobs, f"more than {STEPS} steps"
-    assert [job.error for job in jobs] == [None] * len(jobs)
+    faults = [job.error for job in jobs if job.error is not None]
+    assert not faults, repr(faults[0])
+    assert not engine.runner.held and not engine.readers, "a text that is over still holds a lease"
     return jobs

@@ -9,6 +9,7 @@ from unspool.kernels.layer import attention, keys, pages, queries, rope, step
 from unspool.kernels.layer.step import WORDS
 from unspool.kernels.machine.team import Program, Team
 from unspool.kernels.machine.words import word_of
+from unspool.models.blocks import Pool
 from unspool.models.pages import Pages
 
 FREQUENCIES = 10_000.0
@@ -45,7 +46,9 @@ class Shape:
         return pages.Layout(self.layers, self.kv_heads, self.size, self.kind)
 
     def text(self, reserve=0):
-        return Pages(self.layout, reserve)
+        """In a pool of its own, with slabs of a few pages."""
+        slab = 4 * self.layout.page
+        return Pages(Pool(self.layout, slab, slab), reserve)
 
     def rows(self, count, seed=0):
         """Projected rows: [q | k | v]."""
@@ -66,7 +69,7 @@ class Forward:
     def __init__(self, shape, rows, places, masks=None, split=None):
         self.shape, self.rows = shape, np.ascontiguousarray(rows, np.float32)
         for text, position in places:
-            text.room(position + 1)
+            text.room(position, 1)
         self.positions = np.array([position for _, position in places], np.int64)
         self.tables = np.array([text.table for text, _ in places], np.int64)
         threads = {None: shape.threads, True: 1 << 20, False: 0}[split]
@@ -130,12 +133,12 @@ def written(shape, count, text=None, seed=0):
 
 def blocks_of(text, layer):
     """All pages' bytes at one layer: [kv_heads, keys and values, pages, bytes of a block]."""
-    return np.concatenate([slab[layer] for slab in text.slabs], axis=2)
+    return np.stack([text.pool.view(page)[layer] for page in text.numbers], axis=2)
 
 
 def stored(shape, text, count):
     """The keys and values of `count` tokens as they are stored: two [count, heads, size]."""
-    wide, many = text.layout.padded, -(-count // pages.PAGE)
+    wide, many = shape.layout.padded, -(-count // pages.PAGE)
     blocks = blocks_of(text, shape.layer)[:, :, :many]
     numbers = floats(blocks[..., : pages.PAGE * wide * pages.BYTES[shape.kind]], shape.kind)
     k = numbers[:, 0].reshape(-1, many, wide, pages.PAGE).transpose(1, 3, 0, 2)

@@ -114,7 +114,7 @@ def weights_of(decoder):
     yield "model.norm.weight", decoder.norm
     if not decoder.config.tied:
         yield "lm_head.weight", decoder.head
-    for index, layer in enumerate(decoder.layers):
+    for index, layer in enumerate(decoder.stack):
         prefix = f"model.layers.{index}."
         yield prefix + "input_layernorm.weight", layer.attention_norm
         yield prefix + "post_attention_layernorm.weight", layer.mlp_norm

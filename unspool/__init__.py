@@ -18,20 +18,45 @@ if TYPE_CHECKING:
         UnspoolError,
     )
     from unspool.core.params import Params
+    from unspool.core.schedule import Schedule, jumps, ramp
     from unspool.llm.llm import LLM
     from unspool.llm.load import load
-    from unspool.llm.plan import beam, greedy, sample
+    from unspool.llm.plan import (
+        beam,
+        beam_sample,
+        best_of,
+        contrastive,
+        cot,
+        diverse_beam,
+        gated,
+        greedy,
+        lexical_beam,
+        mbr,
+        own,
+        sample,
+        self_consistency,
+        sibling_beam,
+        stochastic_beam,
+        tree,
+    )
     from unspool.llm.prompts import Request
 
+PLANS = ("beam", "beam_sample", "best_of", "contrastive", "cot", "diverse_beam", "gated", "greedy",
+         "lexical_beam", "mbr", "own", "sample", "self_consistency", "sibling_beam",
+         "stochastic_beam", "tree")
 HOMES = {
-    "LLM": "llm.llm", "Params": "core.params", "Request": "llm.prompts", "beam": "llm.plan",
-    "greedy": "llm.plan", "load": "llm.load", "sample": "llm.plan",
+    "LLM": "llm.llm", "Params": "core.params", "Request": "llm.prompts", "load": "llm.load",
+    "Schedule": "core.schedule", "jumps": "core.schedule", "ramp": "core.schedule",
+    **dict.fromkeys(PLANS, "llm.plan"),
     **dict.fromkeys(("FormatError", "ModelError", "ParameterError", "PromptError", "RowError",
                      "TemplateError", "UnspoolError"), "core.errors"),
 }
 
 __all__ = ["LLM", "FormatError", "ModelError", "ParameterError", "Params", "PromptError", "Request",
-           "RowError", "TemplateError", "UnspoolError", "beam", "greedy", "load", "sample"]
+           "RowError", "Schedule", "TemplateError", "UnspoolError", "beam", "beam_sample",
+           "best_of", "contrastive", "cot", "diverse_beam", "gated", "greedy", "jumps",
+           "lexical_beam", "load", "mbr", "own", "ramp", "sample", "self_consistency",
+           "sibling_beam", "stochastic_beam", "tree"]
 __version__ = "0.1.0"
 
 

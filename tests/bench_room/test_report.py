@@ -30,7 +30,8 @@ def made(**changes) -> Run:
     run = Run("decode", RATE, "decode", {"decode": 96, "at 128": 128}, ("default", "fast"), found,
               {"transformers": "not here"}, ["it rained"], MACHINE, SETTINGS,
               Weights({"Q4_1": Kind(3, 100_000_000, 160_000_000)}), True,
-              {"by": "the reference", "tokens": 8, "equal": {"default": 8, "llama_cpp": 3}})
+              {"by": "the reference", "what": "greedy tokens", "tokens": 8,
+               "equal": {"default": 8, "llama_cpp": 3}})
     return replace(run, **changes)
 
 

@@ -1,13 +1,15 @@
 """Whole runs of our own engine on a tiny model, and of the peers where they are installed."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from unspool.bench import engines, shaping
+from unspool.bench import beams, engines, shaping
 from unspool.bench.peers import PEERS
 from unspool.bench.points import batch, decode, prefill
+from unspool.bench.race import Race
 from unspool.bench.session import Plan, Session
 from unspool.bench.worker import WorkerError
 from unspool.core.errors import ModelError
@@ -124,3 +126,30 @@ def test_shaping_beside_the_processors(session):
     pytest.importorskip("transformers", reason="transformers is not installed")
     found = session(rounds=1, peers=("transformers",)).shape()
     assert found["missing"] == {} and found["ratios"].keys() == {"transformers"}
+
+
+def test_beams_of_our_own(session):
+    found = session(numerics=("default", "reference")).beam(3, 6)
+    assert found["missing"] == {} and found["text"] == {}
+    assert list(found["ours"]["points"]) == ["3 beams", "3 samples"] == list(beams.ways(3))
+    assert all(len(point["samples"]) == 2 for point in found["ours"]["points"].values())
+    assert found["ours"]["seconds"] == found["ours"]["points"]["3 beams"]["median"] > 0
+    assert found["times_samples"].keys() == {"default", "reference"}
+    json.dumps(found, allow_nan=False)
+
+
+def test_beams_beside_transformers(session):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    found = session(peers=("transformers",), python=sys.executable).beam(3, 6)
+    assert found["missing"] == {} and found["ratios"]["transformers"] > 0
+    assert found["text"]["equal"] == {"reference": 6}  # the same float32 weights
+
+
+def test_a_search_that_wrote_less_is_an_error():
+    with pytest.raises(ModelError, match=r"2 texts of 4 tokens, it wrote \[4, 3\]"):
+        beams.expect("other", [[1] * 4, [1] * 3], 2, 4)
+
+
+def test_what_beams_cost_is_the_median_of_the_rounds():
+    found = Race(samples={"ours": {"2 beams": [2.0, 9.0, 3.0], "2 samples": [1.0, 3.0, 2.0]}})
+    assert beams.costs(found) == {"ours": 2.0}

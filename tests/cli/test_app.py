@@ -124,7 +124,7 @@ def test_wrong_usage_is_2_and_says_so(capsys):
     assert "--temperature" in capsys.readouterr().err  # the nearest flag
     assert code("run", "a", "--temperature", "nan") == 2
     assert "temperature=nan" in capsys.readouterr().err
-    assert code("run", "a", "--penalty-alpha", "0.6") == 2
+    assert code("run", "a", "--assistant-early-exit", "3") == 2
     assert "not in this version" in capsys.readouterr().err
 
 

@@ -71,3 +71,21 @@ def test_against_needs_a_prompt(unspool, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert "no prompt" in unspool("explain", "--against", "hf", code=2).err
     assert "needs a PROMPT" in unspool("explain", "-s", "Be brief.", code=2).err
+
+
+def test_a_program_is_shown_stage_by_stage(unspool):
+    asked = ("--strategy", "beam:5@8 >> sample:t=.8,top_p=.95", "--repetition-penalty", "1.1",
+             "--guidance-scale", "1.5")  # fmt: skip
+    lines = unspool("explain", *asked).out.splitlines()
+    start = lines.index("stage 1   beam:num_beams=5@8")
+    assert lines[start + 1].startswith("strategy  Beam(width=5")
+    assert lines[start + 2:start + 4] == ["mixes     1. Guidance(1.5)",
+                                          "rules     1. repetition_penalty(1.1)"]
+    assert lines[start + 4:start + 10] == [
+        "stage 2   sample:temperature=0.8,top_p=0.95, takes over 1 of the texts",
+        "strategy  Sample(n=1)", "mixes     1. Guidance(1.5)",
+        "rules     1. repetition_penalty(1.1)",
+        "          2. temperature(0.8)", "          3. top_p(0.95)"]
+    found = unspool("explain", *asked, "--json").json
+    assert [part["plan"] for part in found["program"]] == [
+        "beam:num_beams=5@8", "sample:temperature=0.8,top_p=0.95"]

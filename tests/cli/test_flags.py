@@ -36,7 +36,7 @@ def value_for(row) -> str:
     kinds = {
         "int": lambda: str(int(min(row.range.low + 3, row.range.high))),
         "float": lambda: str(row.range.low + 0.5),
-        "str": lambda: "abc",
+        "str": lambda: row.range.words[-1] if row.range.words else "abc",
         "bool | str": lambda: row.range.words[0].lower(),
         "tuple[int, ...]": lambda: "3,5",
         "tuple[str, ...]": lambda: "abc",
@@ -151,3 +151,32 @@ def test_an_object_names_nothing_twice():
     args = ["x", "--logit-bias", '{"5": 1, "5": 3}']
     ran = CliRunner().invoke(run, args)
     assert ran.exit_code == 2 and "'5' stands there twice" in ran.output
+
+
+@pytest.mark.parametrize(("args", "given_"), [
+    (("--temperature", "1.2..0.5/40"), {"temperature": "1.2..0.5/40"}),
+    (("--num-beams", "5!2/10"), {"num_beams": "5!2/10"}),
+    (("--guidance-scale", "3..1/20"), {"guidance_scale": "3..1/20"}),
+    (("--must-contain", '["rain", ["sun", "sunny"]]'),
+     {"must_contain": ["rain", ["sun", "sunny"]]}),
+    (("--must-contain", "rain"), {"must_contain": "rain"}),
+    (("--boosts", '{" sea": 2}'), {"boosts": {" sea": 2}}),
+    (("--amateur-model", "/a/path"), {"amateur_model": "/a/path"}),
+    (("--ensemble", '["a", "b"]'), {"ensemble": ["a", "b"]}),
+    (("--negative-prompt", "not this"), {"negative_prompt": "not this"}),
+    (("--dola-layers", "low"), {"dola_layers": "low"}),
+    (("--dola-layers", "[2, 4]"), {"dola_layers": [2, 4]}),
+    (("--answer", "(\\d+)$"), {"answer": "(\\d+)$"}),
+    (("--force-words-ids", "[[5, 6]]"), {"force_words_ids": [[5, 6]]}),
+    (("--strategy", "beam:5@20 >> sample:t=.8"), {"strategy": "beam:5@20 >> sample:t=.8"}),
+], ids=str)  # fmt: skip
+def test_searches_and_other_readers_are_read_as_they_are_written(args, given_):
+    found = given(*args)
+    assert found == given_ and Params.of(found).given()
+
+
+@pytest.mark.parametrize("text", ["1..2", "1..2/x", "1,5", "fast", "1!2"])
+@pytest.mark.parametrize("name", ["temperature", "top-k"])
+def test_what_is_neither_a_number_nor_a_schedule_is_wrong_usage(name, text):
+    ran = CliRunner().invoke(echo, [f"--{name}", text])
+    assert ran.exit_code == 2 and f"--{name}" in ran.stderr

@@ -147,3 +147,52 @@ def test_a_reader_that_goes_away_ends_it_silently(started):
     process.stdout.close()
     assert process.wait(timeout=120) == 1
     assert process.stderr.read().strip() in (b"", b"loading the default model ...")
+
+
+@pytest.mark.parametrize("asked", [
+    ("--strategy", "beam:3@4 >> sample:t=.8,top_p=.95"), ("--strategy", "sample@3 >> beam:2"),
+    ("--strategy", "contrastive"), ("--strategy", "mbr:3"), ("--must-contain", '["rain"]'),
+    ("--boosts", '{" sea": 3}'), ("--guidance-scale", "1.5", "--negative-prompt", "I like"),
+    ("--temperature", "1.5..0.5/6"), ("--num-beams", "4..1/6"), ("--amateur-model", "smollm2"),
+    ("--answer", "number", "--best-of", "3"),
+], ids=str)  # fmt: skip
+def test_what_is_streamed_is_the_text_of_the_result(unspool, asked):
+    asked = ("run", SKY, "--seed", "1", "--max-new-tokens", "8", *asked)
+    result = unspool(*asked, "--json").json
+    assert unspool(*asked).out == result["text"] + "\n"
+    plain = unspool(*asked[:6], "--json").json
+    assert result["token_ids"] != plain["token_ids"] or result["logprob"] != plain["logprob"]
+
+
+@pytest.mark.parametrize("strategy", ["beam:3,n=2", "stochastic_beam:2", "beam:3@4 >> sample:n=2"])
+def test_a_search_with_several_answers_prints_all_of_them(unspool, strategy):
+    asked = ("run", SKY, "--seed", "1", "--max-new-tokens", "6", "--strategy", strategy)
+    choices = unspool(*asked, "--json").json["choices"]
+    ran = unspool(*asked)
+    assert ran.out == "".join(choice["text"] + "\n" for choice in choices) and len(choices) == 2
+    assert "--- 2 of 2" in ran.err
+
+
+@pytest.mark.parametrize(("args", "said"), [
+    (("--strategy", "beam:0"), "num_beams=0"), (("--strategy", "beam >> sample"), "never ends"),
+    (("--strategy", "beem"), "did you mean beam?"), (("--num-beams", "-1"), "num_beams=-1"),
+    (("--max-new-tokens", "5..1/8"), "max_new_tokens="), (("--top-p", "0.5..2/9"), "top_p="),
+    (("--best-of", "0"), "best_of=0"),
+])
+def test_what_cannot_work_is_said_before_a_model_is_loaded(unspool, monkeypatch, args, said):
+    monkeypatch.setattr("unspool.load", None)
+    ran = unspool("run", SKY, *args, code=2)
+    assert said in ran.err and "loading" not in ran.err and ran.out == ""
+
+
+@pytest.mark.parametrize(("args", "said"), [
+    (("--must-contain", "[]"), "must_contain=[]"), (("--reward", "logprob"), "no use for it"),
+    (("--negative-prompt", "x"), "belongs to guidance_scale"),
+    (("--amateur-model", "/no/such/model"), "amateur_model='/no/such/model'"),
+    (("--must-contain", '["rain"]', "--bad-words", '["rain"]'), "bad_words forbid its tokens"),
+    (("--must-contain", '["rain", "snow"]', "--max-new-tokens", "1"), "at most 1 may be written"),
+    (("--num-beams", "1024", "--max-new-tokens", "8000"), "bytes and"),
+])
+def test_a_refusal_names_the_parameter(unspool, args, said):
+    ran = unspool("run", SKY, *args, code=2)
+    assert said in ran.err and ran.out == "" and "Traceback" not in ran.err

@@ -32,14 +32,17 @@ def test_nothing_given_gives_the_table():
 
 
 @pytest.mark.parametrize(("config", "applied", "word"), [
-    ({"penalty_alpha": 0.6, "top_k": 9}, {"top_k": 9}, "not in this version"),
-    ({"guidance_scale": 1.5}, {}, "not in this version"),
+    ({"penalty_alpha": 0.6, "top_k": 9}, {"top_k": 9}, "only a request names it"),
+    ({"guidance_scale": 1.5}, {}, "only a request names it"),
+    ({"strategy": "beam:5"}, {}, "only a request names it"),
+    ({"num_beam_groups": 2, "num_beams": 4}, {"num_beams": 4}, "only a request names it"),
+    ({"token_healing": True}, {}, "not in this version"),
     ({"order": "hf"}, {}, "only a request names it"),
     ({"wobble": 3}, {}, "not a known parameter"),
     ({"temperature": float("nan")}, {}, "must be a number"),
     ({"top_k": "50"}, {}, "must be a whole number"),
     ({"max_tokens": 5, "max_new_tokens": 6}, {"max_new_tokens": 5}, "twice"),
-    ({"num_beams": 4, "do_sample": True}, {"num_beams": 4}, "contradict"),
+    ({"mirostat": 2, "adaptive_target": 0.3}, {"mirostat": 2}, "contradict"),
 ])
 def test_what_cannot_be_applied_becomes_a_note(config, applied, word):
     params, origin, notes = merged(Params(), config)

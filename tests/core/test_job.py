@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from unspool.core.branch import Ended
 from unspool.core.edits import Draft, Drop, Extend, Fork, Replace
-from unspool.core.job import Job, Record
+from unspool.core.job import Job
 from unspool.core.prefix import Candidate
+from unspool.core.records import Record
 from unspool.core.request import Request
 from unspool.core.slot import PICK, Slot
 from unspool.stops.length import MaxNew
@@ -303,6 +304,18 @@ def test_replace_cuts_at_a_stop_and_can_bring_a_text_back_to_life():
     job.apply([Replace(root, (7,), (fact(1), fact(END), fact(2)))])
     assert root.tokens == [1, END] and root.ended == Ended("stop", END)
     assert root.replaced == 2
+
+
+def test_a_fork_may_have_a_draft_that_it_does_not_write_yet():
+    job, root = job_of()
+    job.apply([Fork(root, fact(3), draft=(4, 5)), Fork(root, draft=(6,)),
+               Fork(root, fact(END), draft=(4,))])
+    _, one, two, over = job.branches
+    assert (one.tokens, one.draft, one.parents) == ([3], (4, 5), (-1, 0))
+    assert (two.tokens, two.draft) == ([], (6,)) and root.draft == ()
+    assert over.ended is not None and over.draft == ()
+    job.apply([Extend(two, fact(6)), Drop(one)])
+    assert (job.usage.drafted, job.usage.accepted, job.usage.rejected) == (3, 1, 2)
 
 
 # ── invariants over random edits ─────────────────────────────────────────────────────────────────

@@ -162,3 +162,22 @@ def test_a_search_that_loses_every_branch_takes_its_promise_back():
     job.apply([Drop(b) for b in job.branches])
     assert job.events() == [Revoke(0, 1)]
     assert not job.live and isinstance(root, Branch)
+
+
+def test_what_a_token_carries_besides_does_not_count():
+    """A hidden state is an array, which cannot be told equal by `==`."""
+    class Array:
+        def __eq__(self, other):
+            raise ValueError("ambiguous")
+
+        __hash__ = None
+
+    job = Job(Request((1,), Scripted(True)))
+    [root] = job.branches
+    for token, score in ((3, -1.0), (3, -1.0), (4, -2.0)):
+        job.apply([Fork(root, candidate(token, score)._replace(state=Array()))])
+    job.apply([Drop(root)])
+    one, other, _ = job.branches
+    assert [type(event) for event in job.events()] == [Provisional]
+    job.apply([Drop(one)])
+    assert job.events() == [] and job.shown.leader is other

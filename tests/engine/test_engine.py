@@ -177,7 +177,8 @@ def test_a_longer_prompt_that_joins_changes_no_row():
             if step == joins:
                 engine.add(request([5] * 40, 3))
             engine.draft()
-            engine.read(engine.score(engine.scheduler.admit(engine.jobs, engine.runner)))
+            turns = engine.scheduler.admit(engine.jobs, engine.runner)
+            engine.read(engine.score(turns, engine.runner), {})
             rows.append(job.slots[job.branches[0]][0].row.raw)
             for other in engine.jobs:
                 engine.decide(other)
@@ -547,7 +548,7 @@ def test_close_ends_every_job_and_frees_all():
     engine.step()
     engine.close()
     assert all(b.ended.reason == "cancelled" for j in jobs for b in j.branches)
-    assert memory.buffers == {} and model.layers == [] and idle(engine)
+    assert memory.buffers == {} and model.stack == [] and idle(engine)
 
 
 # ── what is told ─────────────────────────────────────────────────────────────────────────────────

@@ -158,4 +158,4 @@ def test_close_gives_all_back():
     forward(runner, job)
     job.end(Ended("cancelled"))
     runner.close()
-    assert runner.held == {} and memory.buffers == {} and model.layers == []
+    assert runner.held == {} and memory.buffers == {} and model.stack == []

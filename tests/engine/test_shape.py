@@ -53,6 +53,7 @@ def definition(row, recipe):
         p = np.exp(logs([v for _, v in left]))
         if step.name == "temperature":
             left = [(i, (v - left[0][1]) / number) for i, v in left]
+            left.sort(key=lambda e: (-e[1], e[0]))  # rounding may have made a tie
             continue
         if step.name == "greedy":
             keep = 1

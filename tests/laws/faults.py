@@ -17,6 +17,7 @@ import torch
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 import compiled_faults  # noqa: E402
 import laws  # noqa: E402
+import search_faults  # noqa: E402
 import subjects  # noqa: E402
 
 from unspool.core.edits import Extend  # noqa: E402
@@ -116,7 +117,18 @@ ENGINE = (noise_by_call_count, history_without_the_draft, no_cut_at_a_stop,
           memory_one_token_too_long, every_draft_accepted, pads_attended,
           positions_shared_by_rows, rule_state_by_call)
 # Each with the subject whose laws should catch it.
-FAULTS = {**dict.fromkeys(ENGINE, subjects.reference), **compiled_faults.FAULTS}
+FAULTS = {**dict.fromkeys((*ENGINE, *search_faults.FAULTS), subjects.reference),
+          **compiled_faults.FAULTS}
+# What laws to try first: the others would find it too, later, or have nothing to do with it.
+FIRST = {rule_state_by_call: "[sample, fresh]", noise_by_call_count: "same_seed_same_text[sample]",
+         positions_shared_by_rows: "chunked_is_whole[guided]",
+         compiled_faults.segments_added_backwards_when_shared_out: "long_text_is_one",
+         compiled_faults.changed_rows_in_one_place: "together_is_alone[beam, counting]",
+         **search_faults.FAULTS}
+
+
+def label(law: Callable[..., None], names: tuple[str, ...]) -> str:
+    return f"{law.__name__}[{names[0]}]" if names else law.__name__
 
 
 def verdict(law: Callable[..., None], subject: subjects.Subject, *names: str) -> str:
@@ -136,17 +148,15 @@ def catchers(fault: Callable[[], object], enough: int = 10**6) -> tuple[list[str
     broken: list[str] = []
     with fault():  # type: ignore[attr-defined]
         subject = FAULTS[fault]()
-        for law, names in laws.matrix(subject.exact):
-            if law is laws.wide_beam_is_exhaustive:  # much work, and nothing of its own to catch
-                continue
+        for law, names in sorted(laws.matrix(subject.exact),
+                                 key=lambda entry: FIRST.get(fault, "") not in label(*entry)):
             if len(caught) >= enough:
                 break
             said = verdict(law, subject, *names)
-            label = f"{law.__name__}[{names[0]}]" if names else law.__name__
             if said == "caught":
-                caught.append(label)
+                caught.append(label(law, names))
             elif said != "ok":
-                broken.append(f"{label}: {said}")
+                broken.append(f"{label(law, names)}: {said}")
         subject.close_all()
     return caught, broken
 

@@ -14,6 +14,7 @@ from models_zoo import tiny
 from packed_zoo import compiled
 
 VOCAB = 24
+OTHER = "another model"  # of the same kind, with other weights: what a voice may name
 CLOSE = 1e-9
 ROUNDED = 1e-4  # a float32 copy of a row rounds what its rules make; by definition they are float64
 SIZES = {"hidden_size": 128, "intermediate_size": 192, "std": 0.15,
@@ -35,10 +36,15 @@ class Subject:
         return self.close == 0
 
     def model(self, vocab: int = VOCAB, **options: Any) -> Any:
+        """`seed`: other weights; `threads`: of the compiled path."""
         key = vocab, *sorted(options.items())
         if key not in self.models:
             self.models[key] = self.build(vocab, **options)
         return self.models[key]
+
+    @property
+    def other(self) -> Any:
+        return self.model(seed=7)
 
     def equal(self, a: float, b: float) -> bool:
         return a.hex() == b.hex() if self.exact else abs(a - b) < self.close
@@ -51,14 +57,15 @@ class Subject:
 
 # ── the models ───────────────────────────────────────────────────────────────────────────────────
 def reference() -> Subject:
-    return Subject(lambda vocab: tiny(vocab_size=vocab), CLOSE)
+    return Subject(lambda vocab, seed=0: tiny(vocab_size=vocab, seed=seed), CLOSE)
 
 
 def on_cpu(family: str = "llama", type: str = "F32", kv: str = "f32", **features: Any) -> Subject:
     """The compiled path, on two threads unless others are asked for."""
 
-    def build(vocab: int, threads: int = 2) -> Any:
-        decoder = tiny(family, dtype="float32", vocab_size=vocab, **{**SIZES, **features})
+    def build(vocab: int, threads: int = 2, **seed: int) -> Any:
+        sizes = {**SIZES, **features, **seed}
+        decoder = tiny(family, dtype="float32", vocab_size=vocab, **sizes)
         return compiled(decoder, type=type, kv=kv, threads=threads)
 
     return Subject(build)
@@ -81,7 +88,7 @@ def on_blas() -> Subject:
     def build(vocab: int, threads: int = 1) -> Any:
         sizes = {**SIZES, "hidden_size": 320, "intermediate_size": 512}
         decoder = tiny(dtype="float32", vocab_size=vocab, **sizes)
-        for layer in decoder.layers:
+        for layer in decoder.stack:
             for name in ("q", "k", "v", "out", "gate", "up", "down"):
                 setattr(layer, name, Blas(getattr(layer, name).weight))
         return decoder

@@ -1,11 +1,16 @@
-"""Every law on every setting and subject; every strategy and memory has a setting; and that the
-laws of bits can fail."""
+"""Every law on every setting and subject; every strategy, mix and memory has a setting; and that
+the laws of bits can fail."""
 import laws
 import pytest
+from searches import MIXED, PROGRAMS, SCHEDULED, SEARCHES
+from single_laws import company_changes_no_bit
 from subjects import MORE, SUBJECTS, on_blas
 
+import unspool.mixes
 import unspool.strategies
 from unspool.memories import MEMORIES
+
+FEWER = "qwen3 Q8_0"  # searches, which look at no weights, are run on the other two
 
 MADE = {}
 
@@ -30,7 +35,8 @@ def entries():
     for kind in (*SUBJECTS, *MORE):
         for law, names in laws.matrix(exact=kind != "reference"):
             name = f"{law.__name__}, {', '.join(names) or 'alone'}"
-            marks = [pytest.mark.slow] if kind in MORE else []
+            search = bool({*SEARCHES, *MIXED, *SCHEDULED, *PROGRAMS} & set(names))
+            marks = [pytest.mark.slow] if kind in MORE or (kind == FEWER and search) else []
             yield pytest.param(kind, law, names, id=f"{kind}: {name}", marks=marks)
 
 
@@ -42,7 +48,7 @@ def test_law_holds(kind, law, names):
 
 
 @pytest.mark.parametrize("law", [
-    laws.company_changes_no_bit,
+    company_changes_no_bit,
     lambda blas: laws.together_is_alone(blas, "greedy"),
     lambda blas: laws.chunked_is_whole(blas, "sample"),
 ], ids=["company", "together", "chunked"])
@@ -52,9 +58,17 @@ def test_products_through_a_blas_break_the_law(law):
         law(on_blas())
 
 
-def test_every_strategy_is_in_the_matrix():
-    found = {getattr(unspool.strategies, name) for name in unspool.strategies.__all__}
-    assert found == {type(setting.strategy) for setting in laws.EVERY.values()}
+def parts(setting):
+    """The types of its strategies and mixes, those within a schedule too."""
+    strategies = [setting.strategy, *(stage.strategy for stage in setting.program)]
+    inner = [getattr(strategy, "strategy", strategy) for strategy in strategies]
+    return set(map(type, (*strategies, *inner, *setting.mixes)))
+
+
+@pytest.mark.parametrize("room", [unspool.strategies, unspool.mixes])
+def test_every_strategy_and_mix_is_in_the_matrix(room):
+    known = {made for name in room.__all__ if isinstance(made := getattr(room, name), type)}
+    assert known <= set().union(*map(parts, laws.EVERY.values()))
 
 
 def test_every_memory_obeys_the_protocol():

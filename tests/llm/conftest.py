@@ -64,20 +64,32 @@ def kit():
     return SimpleNamespace(letters=letters, byte_level=byte_level, chat=CHAT, weights=weights)
 
 
-@pytest.fixture
-def make():
-    """`make(model, words, ...)` is a loaded model; all are closed at the end of the test."""
+def maker():
+    """Makes loaded models, and closes all of them."""
     made = []
 
     def build(model, words=None, *, memory="dense", context=None, ends=(), defaults=None) -> LLM:
         facts = Facts("tiny", model.numerics, model.vocab, context or model.context, words,
-                      frozenset(ends), defaults or {}, model.notes)
+                      frozenset(ends), defaults or {}, model.notes,
+                      getattr(model, "layers", 0), getattr(model, "width", 0))
         made.append(LLM(model, facts, MEMORIES[memory](model.context)))
         return made[-1]
 
     yield build
     for lm in made:
         lm.close()
+
+
+@pytest.fixture
+def make():
+    """`make(model, words, ...)` is a loaded model; all are closed at the end of the test."""
+    yield from maker()
+
+
+@pytest.fixture(scope="module")
+def keep():
+    """The same, for all tests of a file."""
+    yield from maker()
 
 
 @pytest.fixture

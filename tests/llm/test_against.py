@@ -150,6 +150,7 @@ def test_what_is_told(cy):
 
 @pytest.mark.parametrize(("params", "message"), [
     ({"n": 2}, "n=2"), ({"num_beams": 2}, "num_beams=2"), ({"strategy": "beam"}, "num_beams=5"),
+    ({"strategy": "greedy@2 >> sample"}, "orders are compared in one stage"),
     ({"strategy": Force((1,))}, "only what is picked"), ({"order": "vlm"}, "did you mean vllm"),
     ({"ours": "nothing"}, "order='nothing'"), ({"typical_p": 0.5}, "typical_p"),
 ], ids=str)

@@ -27,7 +27,7 @@ def test_every_value_and_its_source(lm):
     assert found.order == ("temperature(0.6)", "top_k(4)", "top_p(0.9)")
     assert found.stops == ("EndTokens(5)", "MaxNew(7, max_new_tokens)")
     assert found.strategy.startswith("Sample(")
-    assert any("penalty_alpha=0.5: not in this version" in note for note in found.notes)
+    assert any("penalty_alpha=0.5 (only a request names it)" in note for note in found.notes)
     assert lm.worker.thread is None  # nothing ran
 
 
@@ -66,7 +66,8 @@ def test_without_a_prompt(lm):
 
 def test_json(lm):
     found = json.loads(json.dumps(lm.explain(strategy="beam:2").to_json(), allow_nan=False))
-    assert list(found) == ["parameters", "strategy", "dialect", "order", "stops", "notes"]
+    assert list(found) == ["parameters", "strategy", "dialect", "order", "stops", "notes",
+                           "mixes", "program"]
     assert all(list(row) == ["name", "value", "source"] for row in found["parameters"])
 
 
@@ -82,3 +83,27 @@ def test_refusals_are_those_of_the_request(lm):
 def test_the_default_model(smol):
     found = smol.explain()
     assert table(found)["max_new_tokens"] == (128, "default") and found.order == ("greedy()",)
+
+
+def test_a_program_is_explained_stage_by_stage(lm):
+    found = lm.explain("a", strategy="beam:3@4 >> sample:t=.5,guidance_scale=2", n=2,
+                       repetition_penalty=1.2, boosts={"c": 1.5})
+    assert [(part.plan, part.takes) for part in found.program] == [
+        ("beam:num_beams=3@4", 1), ("sample:temperature=0.5,guidance_scale=2", 2)]
+    assert [part.strategy.split("(")[0] for part in found.program] == ["Beam", "Sample"]
+    assert [part.mixes for part in found.program] == [
+        ("Boost(1.0)",), ("Guidance(2.0)", "Boost(1.0)")]
+    assert found.program[0].order == ("repetition_penalty(1.2)",)
+    assert found.program[1].order == ("repetition_penalty(1.2)", "temperature(0.5)", "top_p(0.9)")
+    assert found.mixes == ("Boost(1.0)", "Guidance(2.0)")
+    assert found.stops[0] == "EndOfStage(0, Tokens(4))"
+    assert table(found)["strategy"] == (
+        "beam:num_beams=3@4 >> sample:temperature=0.5,guidance_scale=2", "user")
+    assert found.to_json()["program"][1]["takes"] == 2
+    assert lm.explain("a", strategy="beam:3").program == ()
+
+
+def test_a_schedule_stands_in_its_rule(lm):
+    found = lm.explain("a", temperature="1.5..0.5/20", guidance_scale="3..1/9", top_p=1.0)
+    assert found.order == ("temperature(1.5..0.5/20)",) and found.mixes == ("Guidance(3..1/9)",)
+    assert table(found)["temperature"] == ("1.5..0.5/20", "user")

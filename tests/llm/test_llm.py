@@ -132,7 +132,7 @@ BAD = {
     "nan": {"prompt": "a", "temperature": NAN},
     "range": {"prompt": "a", "top_p": 1.01},
     "unknown": {"prompt": "a", "colour": 3},
-    "later": {"prompt": "a", "penalty_alpha": 0.6},
+    "later": {"prompt": "a", "token_healing": True},
     "unknown id": {"prompt": "a", "logit_bias": {99: 1.0}},
     "no stage": {"prompt": "a", "order": "hf", "frequency_penalty": 0.5},
     "contradiction": {"prompt": "a", "temperature": 0, "do_sample": True},
@@ -169,7 +169,7 @@ def test_a_bad_request_alone_raises_and_harms_no_other(cy, bad):
 
 
 def test_what_is_wrong_with_the_call_itself_raises_for_a_batch_too(cy):
-    for wrong in ({"temprature": 1}, {"top_p": 2}, {"penalty_alpha": 0.6}, {"order": "x"},
+    for wrong in ({"temprature": 1}, {"top_p": 2}, {"token_healing": True}, {"order": "x"},
                   {"logit_bias": {99: 1.0}}, {"bad_words": [5]}):
         with pytest.raises(ParameterError):
             cy.generate(["a", "b"], **wrong)
@@ -632,7 +632,7 @@ def test_the_models_own_values_and_their_sources(make, kit):
     lm = make(zoo.markov(zoo.cycle(12, second=2.0)), kit.letters(), defaults=defaults)
     output = lm.generate("a", seed=1)
     assert len(output.token_ids) == 5 and output.params["temperature"] == 0.6
-    assert any("penalty_alpha=0.6: not in this version" in note for note in output.notes)
+    assert any("penalty_alpha=0.6 (only a request names it)" in note for note in output.notes)
     rows = {name: (value, source) for name, value, source in lm.explain("a", top_k=4).rows}
     assert rows["temperature"] == (0.6, "model") and rows["top_k"] == (4, "user")
     assert rows["top_p"] == (1.0, "default") and rows["seed"][1] == "derived"
@@ -663,7 +663,9 @@ def test_next_is_raw_unless_the_user_shapes_it(make, kit):
 @pytest.mark.parametrize(
     "params",
     [{"n": 2}, {"num_beams": 2}, {"strategy": "beam:3"}, {"max_new_tokens": 1}, {"stop": "a"},
-     {"logprobs": 2}, {"max_length": 9}, {"ignore_eos": True}],
+     {"logprobs": 2}, {"max_length": 9}, {"ignore_eos": True}, {"strategy": "mbr"},
+     {"strategy": "greedy@3 >> sample"}, {"must_contain": ["x"]}, {"penalty_alpha": 0.5},
+     {"best_of": 2}],
     ids=repr,
 )  # fmt: skip
 def test_next_refuses_what_it_cannot_honour(cy, params):

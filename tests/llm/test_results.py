@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from unspool.core.job import Usage
+from unspool.core.records import Usage
 from unspool.llm.results import Choice, Output, Ranked, Token, finite, strict
 
 RUN = ["prompt", "model", "numerics", "text", "token_ids", "finish_reason", "stop_reason",

@@ -244,3 +244,52 @@ def test_a_function_of_ones_own_is_called_once_for_each_step(wide):
     want = wide.generate("Hello", max_new_tokens=5, logits_processor=counting()).token_ids
     steps = wide.steps("Hello", max_new_tokens=5, logits_processor=counting())
     assert [step.id for step in steps] == want == [97, 98, 99, 100, 101]
+
+
+# ── programs and other readers ───────────────────────────────────────────────────────────────────
+PROGRAM = {"strategy": "greedy@3 >> sample:top_k=9@5 >> greedy", "max_new_tokens": 10, "seed": 2}
+
+
+def test_steps_go_through_the_stages_of_a_program(wide):
+    steps = wide.steps("abc", **PROGRAM)
+    seen = [(step.id, step.greedy, [stage.name for stage in step.stages]) for step in steps]
+    assert [token for token, _, _ in seen] == wide.generate("abc", **PROGRAM).token_ids
+    assert [greedy for _, greedy, _ in seen] == [True] * 3 + [False] * 5 + [True] * 2
+    assert [names for _, _, names in seen] == [["greedy"]] * 3 + [["top_k"]] * 5 + [["greedy"]] * 2
+    assert steps.output.token_ids == [token for token, _, _ in seen]
+
+
+@pytest.mark.parametrize("place", [0, 2, 3, 7, 9])
+def test_a_token_that_is_chosen_counts_for_the_stage(wide, place):
+    """Also where it is the last one of a stage."""
+    steps = wide.steps("abc", **PROGRAM)
+    kinds = []
+    for step in steps:
+        kinds.append(step.greedy)
+        if step.index == place:
+            step.choose(7)
+    assert kinds == [True] * 3 + [False] * 5 + [True] * 2
+    assert steps.output.token_ids[place] == 7 and len(steps.output.tokens) == 10
+
+
+@pytest.mark.parametrize("given", [
+    {"strategy": "beam:3@4 >> sample"}, {"strategy": "sample@3 >> mbr:3"}, {"best_of": 3},
+    {"strategy": "greedy@entropy>2 >> sample"}, {"penalty_alpha": 0.6}, {"strategy": "tree"},
+    {"must_contain": ["x"]}, {"strategy": "sample:n=2@3 >> sample"},
+    {"strategy": "greedy@3 >> sample", "n": 2},
+])  # fmt: skip
+def test_texts_that_compete_have_no_steps(wide, given):
+    with pytest.raises(ParameterError) as error:
+        wide.steps("abc", max_new_tokens=9, **given)
+    assert "step" in str(error.value) and error.value.name in given | {"strategy": 0}
+
+
+def test_each_step_shows_what_all_readers_say_together(wide):
+    given = {"guidance_scale": 2.0, "negative_prompt": "zz", "max_new_tokens": 4}
+    for step in wide.steps("abc", **given):
+        mixed = step.raw.top(3)
+    out = wide.generate("abc", **given, logprobs=3)
+    assert [t.id for t in mixed] == [t.id for t in out.tokens[-1].top]
+    first = wide.next("abc", guidance_scale=2.0, negative_prompt="zz")
+    assert [t.id for t in first.top(3)] == [t.id for t in out.tokens[0].top]
+    assert first.top(1)[0].prob != wide.next("abc").top(1)[0].prob

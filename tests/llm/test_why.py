@@ -271,3 +271,22 @@ def test_the_page_shows_what_is_printed(smol):
     assert str(out.why(3)) in page
     found = smol.against(SKY, order="sglang", max_new_tokens=20, temperature=0.9, **asked)
     assert str(found) in page
+
+
+def test_a_program_s_records_tell_of_the_rules_of_their_stage(wide):
+    out = wide.generate("abc", strategy="beam:3@4 >> sample:top_k=5@3 >> greedy", why=True, seed=1,
+                        max_new_tokens=9, repetition_penalty=1.2, guidance_scale=2.0)
+    names = [[stage.name for stage in why.stages] for why in out.first.whys]
+    assert names == [["repetition_penalty"]] * 4 + [["repetition_penalty", "top_k"]] * 3 + [
+        ["repetition_penalty", "greedy"]] * 2
+    assert [why.how for why in out.first.whys] == ["searched"] * 4 + ["drawn"] * 3 + ["greedy"] * 2
+    for why, token in zip(out.first.whys[4:], out.tokens[4:], strict=True):
+        assert why.replay()[0] == token.id and why.logprob == token.logprob
+
+
+def test_a_schedule_s_record_has_the_number_of_its_step(wide):
+    out = wide.generate("abc", temperature="2..1/4", why=True, seed=1, max_new_tokens=6)
+    assert [why.stages[0].rule for why in out.first.whys] == [
+        "temperature(2)", "temperature(1.75)", "temperature(1.5)", "temperature(1.25)",
+        "temperature(1)", "temperature(1)"]
+    assert all(why.replay()[0] == why.id for why in out.first.whys)

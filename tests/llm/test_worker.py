@@ -94,14 +94,14 @@ def test_a_model_that_was_never_used_is_closed_too():
     assert engine_threads() == before
     with pytest.raises(UnspoolError, match="closed"):
         lm.generate([1])
-    assert lm.model.layers == []  # the weights are gone
+    assert lm.model.stack == []  # the weights are gone
 
 
 def test_closing_frees_weights_and_memory(cy):
     cy.generate("abc", max_new_tokens=3)
     cy.close()
     memory = cy.worker.loop.engine.runner.memory
-    assert cy.model.layers == [] and memory.buffers == {} and memory.index == {}
+    assert cy.model.stack == [] and memory.buffers == {} and memory.index == {}
 
 
 def test_many_may_close_at_once(gated):

@@ -1,21 +1,20 @@
 """Dense memory against a plain account of who wrote what: it never claims another text's keys.
 
 Every key written here is the number of its own text (reader and tokens up to there), so a wrong
-claim shows at once.
+claim shows at once. All of it is held for both layouts of keys and values.
 """
 import random
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores_zoo import KINDS, OnPages
 
 from unspool.core.prefix import BLOCK, prefix
 from unspool.core.sockets import Reader
 from unspool.memories import MEMORIES, Dense, Full
-from unspool.models.torch_store import store_of
+from unspool.memories.dense import LATE, LOOK, NEAR
 
-LAYERS = 2
 READERS = [Reader("model", "reference"), Reader("model", "reference", "salt"),
            Reader("other", "reference"), Reader("model", "fast")]
 
@@ -23,30 +22,23 @@ READERS = [Reader("model", "reference"), Reader("model", "reference", "salt"),
 class Book:
     """Numbers texts: a key's right value is the number of (reader, tokens up to it)."""
 
-    def __init__(self):
-        self.numbers = {}
+    def __init__(self, kind):
+        self.numbers, self.kind = {}, kind
 
-    def keys(self, reader, tokens, begin, end, layer=0):
-        """[end - begin, 1, 2] for the tokens begin ... end of the text."""
-        values = [self.numbers.setdefault((reader, tuple(tokens[:i + 1])), len(self.numbers))
-                  for i in range(begin, end)]
-        column = torch.tensor(values, dtype=torch.float64).view(-1, 1, 1)
-        return column + torch.tensor([0.0, 0.25]) + layer * 0.5
+    def keys(self, reader, tokens, begin, end):
+        """The numbers for the tokens begin ... end of the text."""
+        return [self.numbers.setdefault((reader, tuple(tokens[:i + 1])), len(self.numbers))
+                for i in range(begin, end)]
 
     def check(self, lease, reader, tokens):
-        for layer in range(LAYERS if lease.length else 0):
-            want = self.keys(reader, tokens, 0, lease.length, layer)
-            keys, values = lease.store.keys[layer], lease.store.values[layer]
-            assert torch.equal(keys[:lease.length], want), "another text's keys"
-            assert torch.equal(values[:lease.length], -want)
+        if lease.length:
+            want = self.keys(reader, tokens, 0, lease.length)
+            assert self.kind.read(lease.store, lease.length) == want, "another text's keys"
 
     def write(self, lease, reader, tokens, upto):
         """One forward over the tokens that were not known."""
-        for layer in range(LAYERS):
-            new = self.keys(reader, tokens, lease.length, upto, layer)
-            keys, values = store_of(lease).keep(layer, lease.length, new, -new)
-            want = self.keys(reader, tokens, 0, upto, layer)
-            assert torch.equal(keys, want) and torch.equal(values, -want)
+        self.kind.write(lease, lease.length, self.keys(reader, tokens, lease.length, upto))
+        assert self.kind.read(lease.store, upto) == self.keys(reader, tokens, 0, upto)
 
 
 def read(memory, book, text, reader=READERS[0], upto=None):
@@ -60,9 +52,9 @@ def read(memory, book, text, reader=READERS[0], upto=None):
     return known
 
 
-@pytest.fixture
-def book():
-    return Book()
+@pytest.fixture(params=KINDS)
+def book(request):
+    return Book(KINDS[request.param]())
 
 
 # ── what it finds ────────────────────────────────────────────────────────────────────────────────
@@ -161,9 +153,7 @@ def test_what_a_failed_forward_wrote_is_never_known(book):
     memory, text = Dense(), prefix(range(40))
     read(memory, book, text)
     lease = memory.known(READERS[0], text.extend(1))
-    wrong = torch.full((1, 1, 2), -7.0)
-    for layer in range(LAYERS):
-        lease.store.keep(layer, lease.length, wrong, wrong)
+    book.kind.write(lease, lease.length, [-7])
     memory.settle(lease, None)
     assert memory.buffers == {} and memory.index == {}
     assert read(memory, book, text.extend(1)) == 0
@@ -187,6 +177,71 @@ def test_idle_texts_are_evicted_oldest_first_and_those_in_use_never(book):
     kept = [t for t in texts if any(b.line is t for b in memory.buffers.values())]
     assert kept == texts[2:]
     assert read(memory, book, texts[4]) == 19 and read(memory, book, texts[0]) == 0
+
+
+def test_what_was_shared_with_a_forgotten_text_counts_for_the_rest(book):
+    """Two texts that share count half of it each, and the one that is left all of it."""
+    memory, trunk = Dense(), prefix(range(20 * BLOCK))
+    read(memory, book, trunk)
+    first = memory.known(READERS[0], trunk.extend(1))
+    second = memory.known(READERS[0], trunk.extend(2))
+    for lease, token in ((first, 1), (second, 2)):
+        book.write(lease, READERS[0], trunk.extend(token).tokens(), trunk.length + 1)
+        memory.settle(lease, trunk.extend(token))
+    memory.idle_bytes = second.nbytes * 3 // 2
+    memory.evict()
+    assert memory.buffers == {}
+    book.kind.check([])
+
+
+def test_it_looks_at_what_idle_texts_take_once_a_sixteenth_is_new():
+    memory, book, looks = Dense(2**20), Book(OnPages()), 0
+    for text in range(200):
+        before = memory.fresh
+        read(memory, book, prefix([text] * 20))
+        looks += memory.fresh < before
+        assert sum(b.nbytes for b in memory.buffers.values()) <= 2**20 * (1 + 1 / LOOK) + 2**13
+    taken = 200 * 2 * book.kind.layout.page
+    assert len(memory.buffers) < 200 and looks <= LOOK * taken / 2**20
+
+
+def test_what_is_evicted_is_free_at_once():
+    """So the pool holds what was idle and one text more, however many come."""
+    memory, book = Dense(idle_bytes=0), Book(OnPages())
+    for text in range(50):
+        read(memory, book, prefix([text] * (20 + text)))
+        assert book.kind.pool.held <= 10 * book.kind.layout.page
+    assert len(book.kind.pool.slabs) <= 6
+
+
+def test_of_many_that_hold_the_same_blocks_the_newest_are_looked_at(book):
+    memory, trunk = Dense(), prefix(range(2 * BLOCK))
+    read(memory, book, trunk)
+    leases = [memory.known(READERS[0], trunk.extend(token)) for token in range(100, 130)]
+    for token, lease in enumerate(leases, 100):
+        book.write(lease, READERS[0], trunk.extend(token).tokens(), trunk.length + 1)
+        memory.settle(lease, trunk.extend(token))
+    stranger = prefix([*range(2 * BLOCK), 129, 7])
+    assert len(list(memory.near(READERS[0], stranger))) == NEAR
+    assert read(memory, book, stranger) == 2 * BLOCK + 1
+    assert read(memory, book, prefix([*range(2 * BLOCK), 100, 7])) == 2 * BLOCK
+
+
+def test_texts_without_a_block_of_their_own_are_given_up_when_many_came_after(book):
+    memory, trunk = Dense(), prefix(range(2 * BLOCK))
+    own = prefix([*range(2 * BLOCK), *range(100, 100 + BLOCK)])
+    lost = [trunk.extend(1000 + i) for i in range(3)]
+    for text in (trunk, own, *lost):
+        read(memory, book, text)
+    held = memory.known(READERS[0], lost[2])
+    for i in range(LATE + len(lost)):
+        assert len(memory.buffers) <= LATE + 5
+        read(memory, book, trunk.extend(2000 + i))
+    kept = {buffer.line.token for buffer in memory.buffers.values()}
+    assert kept.isdisjoint({1000, 1001}) and own.token in kept and held.held
+    assert read(memory, book, own.extend(1)) == own.length
+    memory.settle(held, None)
+    assert memory.known(READERS[0], lost[0].extend(1)).length == trunk.length
 
 
 def test_a_model_that_makes_no_store_has_its_texts_found_all_the_same():
@@ -224,20 +279,19 @@ def some_text(draw, texts):
     return text if text.length else text.extend(0)
 
 
-@settings(max_examples=120, deadline=None)
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from([0, 2_000, 20_000, 2**30]), st.booleans())
-def test_it_never_claims_another_text_s_keys(seed, idle_bytes, full):
+def test_it_never_claims_another_text_s_keys(kind, seed, idle_bytes, full):
     """Extends, forks, drops, replaces, failures, chunks, other readers, many leases at once."""
     memory = Full(40, idle_bytes) if full else Dense(idle_bytes)  # some texts are longer than 40
-    draw, book = random.Random(seed), Book()
+    draw, book = random.Random(seed), Book(KINDS[kind]())
     texts, open_leases = [prefix([0])], []
     for _ in range(draw.randint(5, 60)):
         text = some_text(draw, texts[-8:])
         reader = draw.choice(READERS) if draw.random() < 0.3 else READERS[0]
         lease = memory.known(reader, text)
         assert 0 <= lease.length < text.length
-        idle = sum(b.nbytes for b in memory.buffers.values() if not b.held)
-        assert idle <= idle_bytes or lease.length
         tokens = text.tokens()
         book.check(lease, reader, tokens)
         upto = draw.randint(lease.length + 1, text.length)
@@ -248,13 +302,30 @@ def test_it_never_claims_another_text_s_keys(seed, idle_bytes, full):
             book.check(lease, reader, tokens)  # nobody wrote into it meanwhile
             book.write(lease, reader, tokens, text.length)
             memory.settle(lease, text if draw.random() < 0.9 else None)
+        audit(memory, book.kind)
     for lease, reader, tokens, text in open_leases:
         book.check(lease, reader, tokens)
         book.write(lease, reader, tokens, text.length)
         memory.settle(lease, text)
     assert not any(b.held for b in memory.buffers.values())
-    known = {ticket for tickets in memory.index.values() for ticket in tickets}
-    assert known <= set(memory.buffers)
+    memory.clear()
+    book.kind.check([])
+
+
+def audit(memory, kind):
+    """What is held is held by a buffer, and the index knows each by the blocks of its line."""
+    buffers = memory.buffers.values()
+    kind.check([buffer.store for buffer in buffers if buffer.store is not None])
+    if memory.fresh * LOOK >= memory.idle_bytes:
+        memory.evict()
+        assert sum(b.nbytes for b in buffers if not b.held) <= memory.idle_bytes
+    want = {}
+    for buffer in buffers:
+        for block in range(len(buffer.blocks)):
+            line = buffer.line.at((block + 1) * BLOCK)
+            assert line.length == (block + 1) * BLOCK
+            want.setdefault((buffer.reader, line.digest), set()).add(buffer.ticket)
+    assert memory.index == want
 
 
 def test_it_keeps_what_the_protocol_asks():

@@ -26,37 +26,42 @@ def read(memory, text):
 def test_a_text_runs_to_the_end_of_the_context_in_one_place():
     memory, text = Full(CONTEXT), prefix([0])
     lease = read(memory, text)
-    at = lease.store.keys[0].data_ptr(), lease.store.values[0].data_ptr()
-    assert lease.reserve == CONTEXT == len(lease.store.keys[0]) == len(lease.store.values[0])
+    [part] = lease.store.parts
+    at = part.keys[0].data_ptr(), part.values[0].data_ptr()
+    assert lease.reserve == CONTEXT == len(part.keys[0]) == len(part.values[0])
     while text.length < CONTEXT:
         text = text.extend(text.length)
         assert read(memory, text) is lease
-        assert (lease.store.keys[0].data_ptr(), lease.store.values[0].data_ptr()) == at
-    assert len(memory.buffers) == 1
+        assert (part.keys[0].data_ptr(), part.values[0].data_ptr()) == at
+    assert len(memory.buffers) == 1 and lease.store.parts == [part]
 
 
-def test_a_text_that_parts_gets_as_much_room():
+def test_a_text_that_parts_gets_room_for_the_rest():
     memory, trunk = Full(CONTEXT), prefix(range(40))
     first = read(memory, trunk)
     held = memory.known(READER, trunk.extend(1))
     other = memory.known(READER, trunk.extend(2))
     assert held is first and other.length == 40
-    assert other.store is not first.store and other.store.nbytes == first.store.nbytes
-    at = other.store.keys[0].data_ptr()
+    assert other.store is not first.store and other.store.taken == 0
     memory.settle(other, trunk)
-    text = trunk
+    text = trunk.extend(100)
+    assert read(memory, text) is other
+    part = other.store.parts[1]
+    assert part.start + len(part.keys[0]) == CONTEXT
     while text.length < CONTEXT:
         text = text.extend(100)
-        assert read(memory, text) is other and other.store.keys[0].data_ptr() == at
-    assert first.store.keys[0][:40].flatten().tolist() == list(range(40))
+        assert read(memory, text) is other and other.store.parts[1] is part
+    assert first.store.read(0, 40)[0].flatten().tolist() == list(range(40))
 
 
 def test_what_idle_texts_take_is_counted_with_their_room():
     room = 2 * CONTEXT * torch.tensor([0]).nbytes  # keys and values of one layer
     memory = Full(CONTEXT, idle_bytes=2 * room)
     texts = [prefix([i] * 20) for i in range(4)]
-    leases = [read(memory, text) for text in texts]
-    assert [lease.store.nbytes for lease in leases] == [room] * 4
+    leases = []
+    for text in texts:
+        leases.append(read(memory, text))
+        assert leases[-1].store.nbytes == room
     assert list(memory.buffers.values()) == leases[1:]  # two idle ones, and the one just opened
 
 

@@ -17,7 +17,9 @@ def test_nothing_is_ever_known():
         keys, values = torch.rand(40, 1, 2), torch.rand(40, 1, 2)
         kept = store_of(lease).keep(0, lease.length, keys, values)
         assert torch.equal(kept[0], keys) and torch.equal(kept[1], values)
+        store = lease.store
         memory.settle(lease, text)
+        assert lease.store is None and store.nbytes == 0  # given back at once
     memory.settle(memory.known(READER, text), None)
     memory.clear()
     assert memory.known(READER, text).length == 0

@@ -165,7 +165,8 @@ def test_b07_room_for_more_text_changes_nothing(name):
         lease = memory.known(reader, part)
         row = model.score([Span(lease, [part.token], lease.length, 1)]).rows()[0]
         assert lease.length == length - 1
-        spare = [lease.store.keys[0][length:], lease.store.values[0][length:]]
+        [kept] = lease.store.parts
+        spare = [kept.keys[0][length:], kept.values[0][length:]]
         assert len(spare[0]) and len(spare[1])
         with torch.inference_mode():
             for room in spare:
@@ -213,4 +214,4 @@ def test_rows_are_numpy_without_a_copy():
 def test_a_closed_model_holds_no_weights():
     model = tiny()
     model.close()
-    assert model.layers == [] and model.head.numel() == 0
+    assert model.stack == [] and model.head.numel() == 0

@@ -448,7 +448,7 @@ def test_the_default_model_s_logits_are_those_of_transformers(smollm2):
     with torch.device("meta"):
         theirs = transformers.LlamaForCausalLM(config).eval()
     weights = {"model.embed_tokens.weight": smollm2.embedding, "model.norm.weight": smollm2.norm}
-    for i, layer in enumerate(smollm2.layers):
+    for i, layer in enumerate(smollm2.stack):
         parts = {
             "input_layernorm": layer.attention_norm,
             "self_attn.q_proj": layer.q.weight,

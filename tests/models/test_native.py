@@ -116,14 +116,14 @@ def test_smaller_keys_are_close_noted_and_as_exact_in_themselves(kv):
 
 
 @pytest.mark.parametrize("family", WIDE)
-def test_a_copied_store_goes_on_as_its_own_text(family):
+def test_a_shared_store_goes_on_as_its_own_text(family):
     model = compiled(tiny(family, dtype="float32", **WIDE[family]))
     a, b, c = rand_ids(8, 20, 9, 9)
     lease = Held()
     rows(model, a, lease)
     lease.length = len(a)
     fork = Held(len(a))
-    fork.store = lease.store.copy(len(a))
+    fork.store = lease.store.share(len(a))
     left, right = rows(model, b, lease), rows(model, c, fork)
     same(left, rows(model, [*a, *b])[len(a):])
     same(right, rows(model, [*a, *c])[len(a):])

@@ -14,7 +14,8 @@ MODELS = (("llama", "F32"), ("qwen3", "Q4_1"))
 
 
 def digest():
-    """Of every logit of prompts of several lengths, read together and one by one."""
+    """Of every logit of prompts of several lengths, read together and one by one, and of hidden
+    states, how alike they are, and an inner layer."""
     total = hashlib.sha256()
     for family, type in MODELS:
         decoder = tiny(family, dtype="float32", hidden_size=96, std=0.2, **WIDE[family])
@@ -23,6 +24,11 @@ def digest():
         total.update(model.score([span(text) for text in texts]).rows().tobytes())
         for text in texts:
             total.update(model.score([span(text)]).rows().tobytes())
+            deep = span(text)
+            deep.hidden, deep.layers = True, (1,)
+            scores = model.score([deep])
+            total.update(scores.hidden(0).tobytes() + scores.inner(0, 1).tobytes())
+            total.update(repr(scores.similarity(0)).encode())
         model.close()
     return total.hexdigest()
 

@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from unspool.models.fingerprint import fingerprint
+from unspool.models.planes import Planes
 from unspool.models.tensors import Rows, as_arrays
 
 
 def test_rows_of_the_cpu_are_views():
     logits = torch.zeros(2, 3)
-    rows = Rows(logits).rows()
+    rows = Rows(logits, Planes([])).rows()
     rows[1, 2] = 5
     assert isinstance(rows, np.ndarray) and logits[1, 2] == 5
 

@@ -1,4 +1,4 @@
-"""Keys and values in torch: growing loses nothing, a copy is its own, a reserve is made once."""
+"""Keys and values in torch: growing loses nothing, a reserve is made once, a fork has a part."""
 import pytest
 import torch
 from models_zoo import Held
@@ -32,7 +32,8 @@ def test_what_is_kept_in_parts_is_given_back_whole(sizes, reserve):
 
 
 def places(store):
-    return [b.data_ptr() for buffers in (store.keys, store.values) for b in buffers.values()]
+    return [b.data_ptr() for part in store.parts for buffers in (part.keys, part.values)
+            for b in buffers.values()]
 
 
 def test_a_reserve_is_made_at_once_and_never_moves():
@@ -42,8 +43,9 @@ def test_a_reserve_is_made_at_once_and_never_moves():
     assert room == 2 * (keys.nbytes + values.nbytes)  # two layers, no token more
     for end in range(2, 121):
         for layer in (0, 1):
-            store.keep(layer, end - 1, keys[end - 1 : end], values[end - 1 : end])
-        assert places(store) == at and store.nbytes == room
+            got = store.keep(layer, end - 1, keys[end - 1 : end], values[end - 1 : end])
+            assert got[0].data_ptr() == at[layer]  # a view
+        assert places(store) == at and store.nbytes == room == store.taken
 
 
 def test_growing_without_a_reserve_is_seldom():
@@ -51,34 +53,50 @@ def test_growing_without_a_reserve_is_seldom():
     seen = set()
     for end in range(1, 1001):
         store.keep(0, end - 1, keys[end - 1 : end], values[end - 1 : end])
-        seen.add(store.keys[0].shape)
-        assert end <= len(store.keys[0]) <= end * 1.5 + 16
+        [part] = store.parts
+        seen.add(part.keys[0].shape)
+        assert end <= len(part.keys[0]) <= end * 1.5 + 16
     assert len(seen) < 12
 
 
-def test_a_copy_is_its_own():
+def test_a_fork_copies_what_its_block_has_before_and_no_more():
     store, (keys, values), (other, others) = TorchStore(), arrays(40), arrays(40, seed=1)
     fill(store, keys, values, [40])
-    copied = store.copy(25)
-    assert set(copied.keys) == set(copied.values) == {0, 1}
-    copied.keep(0, 25, other[25:], others[25:])
-    got = copied.keep(0, 40, keys[:1], values[:1])
+    before = places(store)
+    fork = store.share(25)
+    assert places(fork) == before and fork.taken == 0
+    fork.keep(0, 25, other[25:], others[25:])
+    got = fork.keep(0, 40, keys[:1], values[:1])
     assert torch.equal(got[0], torch.cat((keys[:25], other[25:], keys[:1])))
     assert torch.equal(got[1], torch.cat((values[:25], others[25:], values[:1])))
+    assert [part.start for part in fork.parts] == [0, 16] and set(fork.parts[1].keys) == {0, 1}
+    assert torch.equal(fork.read(1, 25)[0], -keys[:25])
     store.keep(0, 0, other[:1], others[:1])
-    assert torch.equal(copied.keys[0][:25], keys[:25])
-    assert torch.equal(store.keys[0][1:40], keys[1:]), "the copy wrote into the first"
+    assert torch.equal(fork.read(0, 25)[0], keys[:25])
+    assert len(store.parts) == 1, "all of it was overwritten"
+
+
+def test_forks_of_forks_have_at_most_a_part_for_each_block():
+    store, (keys, values) = TorchStore(), arrays(200)
+    live = [store]
+    for token in range(200):
+        live[-1].keep(0, token, keys[token : token + 1], values[token : token + 1])
+        live.append(live[-1].share(token + 1))
+    got = live[-1].read(0, 200)
+    assert torch.equal(got[0], keys) and torch.equal(got[1], values)
+    assert len(live[-1].parts) == 13
 
 
 @pytest.mark.parametrize("reserve", [0, 64])
-def test_a_copy_and_its_copy_have_room_for_the_next_tokens(reserve):
+def test_a_fork_and_its_fork_have_room_for_the_next_tokens(reserve):
     store, (keys, values) = TorchStore(reserve), arrays(40)
     fill(store, keys, values, [40])
-    for copied in (store.copy(40), store.copy(40).copy(40)):
-        at = places(copied)
-        assert copied.nbytes == store.nbytes if reserve else len(copied.keys[0]) > 40
-        copied.keep(0, 40, keys[:1], values[:1])
-        assert places(copied) == at
+    for fork in (store.share(40), store.share(40).share(40)):
+        fork.keep(0, 40, keys[:1], values[:1])
+        assert len(fork.parts[1].keys[0]) == (64 - 32 if reserve else 8 + 8 // 2 + 16)
+        at = places(fork)
+        fork.keep(0, 41, keys[:1], values[:1])
+        assert places(fork) == at
 
 
 def test_a_shorter_text_is_written_over_what_follows_it():
@@ -93,7 +111,7 @@ def test_it_takes_the_number_type_of_its_keys():
     store = TorchStore(8)
     keys, values = (x.to(torch.bfloat16) for x in arrays(3))
     got = store.keep(0, 0, keys, values)
-    assert got[0].dtype == got[1].dtype == store.copy(2).keys[0].dtype == torch.bfloat16
+    assert got[0].dtype == got[1].dtype == store.share(2).read(0, 2)[0].dtype == torch.bfloat16
     assert store.nbytes == 8 * (2 * 3 + 2 * 5) * 2
 
 

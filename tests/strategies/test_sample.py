@@ -69,6 +69,7 @@ def test_fewer_slots_than_the_draft_has_tokens_are_used_as_far_as_they_go():
 def test_n_texts_are_forked_at_the_start_by_choice():
     job = job_of(Sample(3))
     assert [(b.choice, b.tokens) for b in job.branches] == [(0, []), (1, []), (2, [])]
+    job = job_of(Sample(1))
     assert list(Sample(1).open(job)) == []
     assert list(Sample(2).open(job)) == [Fork(job.branches[0], choice=1)]
 
@@ -91,3 +92,14 @@ def test_answers_come_by_choice_with_their_sums():
     ranked = job.strategy.ranked(job)
     assert [(b.choice, score) for b, score in ranked] == [(0, 0.0), (1, -1.0), (2, -2.0)]
     assert not job.strategy.searching
+
+
+def test_in_the_middle_of_a_program_only_those_that_are_missing_fork_from_the_living():
+    job = job_of(Sample(3))
+    for branch in job.branches[:2]:
+        job.apply([Extend(branch, fact(END if branch.choice else 1))])
+    forks = list(Sample(7).open(job))
+    assert [(f.branch.choice, f.choice) for f in forks] == [(2, 3), (0, 4), (2, 5), (0, 6)]
+    assert list(Sample(2).open(job)) == []
+    job.apply([Extend(b, fact(END)) for b in job.live])
+    assert list(Sample(7).open(job)) == []  # nothing lives that could go on

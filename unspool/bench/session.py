@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from unspool.bench import caches, loading, shaping
+from unspool.bench import beams, caches, loading, shaping
 from unspool.bench.engines import Target, interpreter, ours, peer, readers
 from unspool.bench.machine import machine
 from unspool.bench.peers import SHARED
-from unspool.bench.points import Measure
+from unspool.bench.points import SHORT, Measure
 from unspool.bench.prompts import Prompts
 from unspool.bench.race import Race, Track, race, write
 from unspool.bench.report import MS, RATE, SECONDS, Run, equal, report
@@ -93,6 +93,17 @@ class Session:
             return report(Run("shape", MS, shaping.ONE, {}, (shaping.OURS,), found, runner.missing,
                               runner.notes(), facts, self.settings(rules=shaping.USUAL)))
 
+    def beam(self, width: int, new: int) -> dict[str, Any]:
+        """A beam search, and sampling as many texts as there are beams."""
+        plan, facts = self.plan, machine()
+        with self.engines(self.target(SHORT + new, width)) as (runner, engines):
+            found = beams.searches(runner, engines, self.prompts, width, new, plan.rounds)
+            made = report(Run("beam", SECONDS, beams.main(width), {}, plan.numerics, found,
+                              runner.missing, runner.notes(), facts,
+                              self.settings(axis="request", width=width, new=new),
+                              text=self.beside(found, beams.PEER, "the best text's tokens")))
+            return made | {"times_samples": beams.costs(found)}
+
     def cache(self, lengths: Sequence[int], kinds: Sequence[str]) -> dict[str, Any]:
         """The caches of our own engine, in the first numerics of the plan."""
         numerics = self.plan.numerics[0]
@@ -147,10 +158,17 @@ class Session:
         name = next((name for name in (REFERENCE, "transformers") if name in texts), None)
         if name is None:
             return {}
-        ids, mine = texts.pop(name), found.texts.get(self.plan.numerics[0], [])
-        return {"by": "unspool, numerics reference" if name == REFERENCE else name,
+        return self.beside(replace(found, texts=texts), name, "greedy tokens")
+
+    def beside(self, found: Race, name: str, what: str) -> dict[str, Any]:
+        """How long each engine's text is that of the engine `name`; empty where that has none."""
+        if name not in found.texts:
+            return {}
+        ids, mine = found.texts[name], found.texts.get(self.plan.numerics[0], [])
+        return {"by": "unspool, numerics reference" if name == REFERENCE else name, "what": what,
                 "tokens": len(ids), "reference": self.spoken(ids), "ours": self.spoken(mine),
-                "equal": {engine: equal(other, ids) for engine, other in texts.items()}}
+                "equal": {engine: equal(other, ids) for engine, other in found.texts.items()
+                          if engine != name}}
 
     def spoken(self, ids: Sequence[int]) -> str:
         return "" if self.words is None else self.words.decode(ids, start=False)

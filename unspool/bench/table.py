@@ -25,7 +25,7 @@ def print_report(report: Report, file: TextIO) -> None:
             console.print(points(report))
         for line in built(report):
             console.print(line, soft_wrap=True)
-    for line in [*roofline(report), *texts(report), *remarks(report)]:
+    for line in [*searches(report), *roofline(report), *texts(report), *remarks(report)]:
         console.print(line, soft_wrap=True)
 
 
@@ -115,7 +115,13 @@ def texts(report: Report) -> list[str]:
     if not text:
         return []
     same = ", ".join(f"{name} {count}" for name, count in text["equal"].items())
-    return [f"greedy tokens equal to those of {text['by']}, of {text['tokens']}: {same}"]
+    return [f"{text['what']} equal to those of {text['by']}, of {text['tokens']}: {same}"]
+
+
+def searches(report: Report) -> list[str]:
+    """What beams cost, for each engine that was asked for them."""
+    return [f"{name}: beams take {times:.2f} times as long as so many samples, the median of the "
+            "rounds" for name, times in report.get("times_samples", {}).items()]
 
 
 def remarks(report: Report) -> list[str]:

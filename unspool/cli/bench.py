@@ -192,6 +192,30 @@ def shape(**asked: Any) -> None:
     run(asked, lambda session: session.shape())
 
 
+@command.command("beam", short_help="Seconds of a beam search, and of as many samples.")
+@options(MODEL, new_tokens(128))
+@click.option(
+    "--width",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="How many beams.",
+)
+@click.option(
+    "--peers",
+    type=Words(("transformers",), empty=True),
+    default="transformers",
+    show_default=True,
+    help="Measure transformers too, or none.",
+)
+@options(PYTHON, OURS, ONE_KV, THREADS, rounds(5), JSON, QUIET)
+def beam(width: int, new: int, **asked: Any) -> None:
+    """Measure whole requests: one text by beam search, and as many texts as there are beams by
+    sampling, which read as many rows a step."""
+    run(asked, lambda session: session.beam(width, new))
+
+
 @command.command("cache", short_help="What ours remembers: memory and time a token.")
 @options(MODEL)
 @click.option(

@@ -12,10 +12,9 @@ import click
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import system_option
 from unspool.cli.run import INTERRUPTED, Writer, report, write
-from unspool.cli.verb import Verb, print_json, setup, setup_options
+from unspool.cli.verb import Verb, checked, print_json, setup, setup_options
 from unspool.cli.why import print_records
 from unspool.core.errors import PromptError
-from unspool.core.params import Params
 
 
 @click.command("chat", cls=Verb)
@@ -30,7 +29,7 @@ def command(ctx: click.Context, /, **arguments: Any) -> None:
     Piped lines are answered in turn; --json prints one result a line.
     """
     options, params, system = setup(arguments), chosen(arguments), arguments["system"]
-    if Params.of(params).n not in (None, 1):
+    if checked(params).n not in (None, 1):
         raise click.UsageError("--n: a chat goes on with one answer; use `unspool run -s` for more")
     start = [] if system is None else [{"role": "system", "content": system}]
     messages = list(start)

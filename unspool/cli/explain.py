@@ -11,12 +11,12 @@ import click
 
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import Prompt, prompt_options, read_prompt, system_option, with_system
-from unspool.cli.verb import Setup, Verb, print_json, setup, setup_options, working
-from unspool.core.params import Params, fields
+from unspool.cli.verb import Setup, Verb, checked, print_json, setup, setup_options, working
+from unspool.core.params import fields
 from unspool.show.table import columns
 
 if TYPE_CHECKING:
-    from unspool.llm.explain import Explanation
+    from unspool.llm.explain import Explanation, Part
     from unspool.llm.llm import LLM
 
 
@@ -39,7 +39,7 @@ def command(**arguments: Any) -> None:
     with --against.
     """
     options, params = setup(arguments), chosen(arguments)
-    Params.of(params)
+    checked(params)
     prompt, other = prompt_of(arguments), arguments["against"]
     with options.model() as lm:
         if other is not None:
@@ -71,13 +71,24 @@ def print_explanation(found: Explanation) -> None:
     for line in columns([("parameter", "value", "source"), *rows], left=3):
         click.echo(line)
     click.echo(f"and {len(found.rows) - len(rows)} defaults that change nothing; --json has all")
-    rules = [f"{place}. {rule}" for place, rule in enumerate(found.order, 1)] or ["none"]
-    click.echo(f"\nstrategy  {found.strategy}")
+    click.echo("" if found.program else f"\nstrategy  {found.strategy}")
     click.echo(f"order     {found.dialect}")
-    click.echo(f"rules     {rules[0]}")
-    for rule in rules[1:]:
-        click.echo(f"          {rule}")
+    for number, part in enumerate(found.program, 1):
+        texts = "" if number == 1 else f", takes over {part.takes} of the texts"
+        click.echo(f"stage {number}   {part.plan}{texts}\nstrategy  {part.strategy}")
+        print_shaping(part)
+    if not found.program:
+        print_shaping(found)
     click.echo(f"stops     {', '.join(found.stops) or 'none'}")
+
+
+def print_shaping(found: Explanation | Part) -> None:
+    """The mixes and the rules, in order."""
+    for name, steps in (("mixes", found.mixes), ("rules", found.order)):
+        lines = [f"{place}. {step}" for place, step in enumerate(steps, 1)]
+        for line in lines or (["none"] if name == "rules" else []):
+            click.echo(f"{name:10}{line}")
+            name = ""
 
 
 def print_difference(lm: LLM, prompt: Any, params: dict[str, Any], options: Setup) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from unspool.core.params import fields
+from unspool.core.schedule import Schedule, read_number
 from unspool.core.values import INT_MOST, Parameter, shown
 
 DEST = "set_"  # keeps the parameters' names apart from the verbs' own
@@ -27,6 +28,17 @@ class Flag(click.Option):
     def __init__(self, *args: Any, section: str, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.section = section
+
+
+class Number(click.ParamType[Any]):
+    """A number, or a schedule, which the table reads again: not every parameter may change."""
+
+    def __init__(self, kind: click.ParamType[Any]) -> None:
+        self.kind, self.name = kind, kind.name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        found = read_number(value) if isinstance(value, str) else None
+        return value if isinstance(found, Schedule) else self.kind.convert(value, param, ctx)
 
 
 def decoding_flags(function: Callable[..., None]) -> Callable[..., None]:
@@ -148,8 +160,8 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _TEXT: Mapping[str, Any] = {"type": str, "metavar": "TEXT"}
 _KINDS: Mapping[str, Mapping[str, Any]] = {
-    "int": {"type": int, "metavar": "N"},
-    "float": {"type": float, "metavar": "X"},
+    "int": {"type": Number(click.INT), "metavar": "N"},
+    "float": {"type": Number(click.FLOAT), "metavar": "X"},
     "bool": {},
     "tuple[int, ...]": {"type": str, "multiple": True, "metavar": "ID,ID,..."},
     "tuple[str, ...]": {"type": str, "multiple": True, "metavar": "TEXT"},

@@ -10,8 +10,7 @@ import click
 
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import prompt_options, read_prompt, system_option, with_system
-from unspool.cli.verb import Verb, print_json, save_page, setup, setup_options, working
-from unspool.core.params import Params
+from unspool.cli.verb import Verb, checked, print_json, save_page, setup, setup_options, working
 from unspool.show.bars import bar_page, terminal_bars
 
 
@@ -30,7 +29,7 @@ def command(**arguments: Any) -> None:
     The model's own probabilities; with flags such as --temperature or --top-p, those after them.
     """
     options, params = setup(arguments), chosen(arguments)
-    Params.of(params)
+    checked(params)
     words = read_prompt(arguments["words"], arguments["prompt"], arguments["file"])
     with options.model() as lm:
         with working("reading the prompt", options.quiet):

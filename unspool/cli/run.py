@@ -11,9 +11,8 @@ import click
 
 from unspool.cli.flags import chosen, decoding_flags
 from unspool.cli.prompt import Prompt, prompt_options, read_prompt, system_option, with_system
-from unspool.cli.verb import Setup, Verb, print_json, setup, setup_options, working
+from unspool.cli.verb import Setup, Verb, checked, print_json, setup, setup_options, working
 from unspool.cli.why import print_records
-from unspool.core.params import Params
 from unspool.show.text import TintedText, print_legend
 from unspool.show.visible import harmless
 
@@ -45,7 +44,7 @@ def command(ctx: click.Context, /, **arguments: Any) -> None:
     stands; with -s it is a user's message in a chat. Ctrl-C prints what there is.
     """
     options, params = setup(arguments), chosen(arguments)
-    Params.of(params)  # what cannot work is said before a model is loaded
+    several = checked(params).n not in (None, 1)
     words = read_prompt(arguments["words"], arguments["prompt"], arguments["file"])
     prompt = with_system(words, arguments["system"])
     if arguments["show"] and not options.quiet:
@@ -54,12 +53,12 @@ def command(ctx: click.Context, /, **arguments: Any) -> None:
         writer = Writer(tint=bool(arguments["show"]))
         if isinstance(prompt, str) and sys.stdout.isatty() and not options.quiet:
             writer.opening = prompt
-        whole = options.json or arguments["no_stream"] or Params.of(params).n not in (None, 1)
+        whole = options.json or arguments["no_stream"] or several
         output, interrupted = write(lm, prompt, params, options, None if whole else writer)
         if options.json:
             print_json(output.to_json())
-        elif whole:
-            print_choices(output, writer, options)
+        elif whole or len(output) > 1:
+            print_choices(output, writer, options, begun=not whole)
         if not options.json:
             print_records(output, options)
         report(output, options)
@@ -92,7 +91,7 @@ def write(
 
 
 def stream(handle: Handle, writer: Writer, options: Setup) -> Output:
-    commits = (event for event in handle if event.type == "commit")
+    commits = (event for event in handle if event.type == "commit" and event.choice == 0)
     with working("reading the prompt", options.quiet):
         first = next(commits, None)
     for event in (() if first is None else chain([first], commits)):
@@ -149,9 +148,10 @@ class Writer:
         self.out.write("\n", None)
 
 
-def print_choices(output: Output, writer: Writer, options: Setup) -> None:
-    """Each choice on stdout, best first, with its number on stderr when there are several."""
-    for number, choice in enumerate(output, 1):
+def print_choices(output: Output, writer: Writer, options: Setup, begun: bool) -> None:
+    """Each choice on stdout, best first, with its number on stderr when there are several. `begun`:
+    the first one stands there already."""
+    for number, choice in list(enumerate(output, 1))[begun:]:
         if len(output) > 1:
             options.say(f"--- {number} of {len(output)}, log-probability {choice.logprob:.2f}")
         writer.written = ""

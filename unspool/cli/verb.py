@@ -20,6 +20,7 @@ from unspool.cli.flags import Flag
 from unspool.show.progress import Progress
 
 if TYPE_CHECKING:
+    from unspool.core.params import Params
     from unspool.llm.llm import LLM
 
 
@@ -127,6 +128,13 @@ def setup(arguments: dict[str, Any]) -> Setup:
     load = {name: value for name, value in asked.items() if value is not None}
     own = {name: arguments.pop(name) for name in ("name", "quiet", "verbose")}
     return Setup(load=load, json=arguments.pop("as_json"), **own)
+
+
+def checked(params: Mapping[str, Any]) -> Params:
+    """What the flags ask for; what cannot work by itself is said before a model is loaded."""
+    from unspool.llm.resolve import named  # which reads the string form of strategies
+
+    return named(params)
 
 
 def print_json(value: Mapping[str, object]) -> None:

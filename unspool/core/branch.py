@@ -16,7 +16,9 @@ class Branch:
     before each (-1: the last settled one), and `tail` how they see each other ("causal", "block").
     `logprob` and `score` are sums over the written tokens, before and after the rules.
     `states` and `watch` are the folds of the request's rules and stops over the tokens; `history`
-    is the text as an array, where a rule looks at it.
+    is the text as an array, where a rule looks at it; `voices` are the texts as the request's other
+    readers see them. `stage` is the part of the request that it is in, `since` how many tokens were
+    written when that began. `kept` is what the strategy keeps with it, plain data.
     """
 
     number: int
@@ -33,6 +35,10 @@ class Branch:
     history: History | None = None
     watch: tuple[object, ...] = ()
     ended: Ended | None = None
+    voices: tuple[Prefix, ...] = ()
+    stage: int = 0
+    since: int = 0
+    kept: object = None
 
     @property
     def written(self) -> int:
@@ -58,7 +64,8 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why a branch ended: `reason` is stop, length, cancelled or error; `which` says by what.
+    """Why a branch ended: `reason` is stop, length, cancelled or error; `which` says by what. The
+    reason "stage" is that of a text at the end of a stage, which the next may go on with.
 
     `cut` is how many bytes of the written text, from its end, do not belong to the answer.
     """

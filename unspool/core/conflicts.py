@@ -1,9 +1,10 @@
 """Parameters that contradict each other. Each refusal names both."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unspool.core.errors import ParameterError
+from unspool.core.schedule import Schedule
 from unspool.core.values import shown
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def _sampling(params: Params) -> None:
     if params.do_sample and params.temperature == 0:
         _refuse(params, "temperature", "do_sample",
                 "0 is greedy; raise the temperature or drop do_sample")
-    if params.mirostat and (params.adaptive_target or -1) >= 0:
+    if params.mirostat and params.active("adaptive_target") is not None:
         _refuse(params, "mirostat", "adaptive_target", "both steer the surprise; give one of them")
     if not isinstance(params.strategy, str) or params.do_sample is None:
         return
@@ -32,14 +33,11 @@ def _sampling(params: Params) -> None:
 
 
 def _search(params: Params) -> None:
-    width = params.num_beams or 1
-    if width == 1:
+    width: Any = params.num_beams or 1
+    if width == 1 or isinstance(width, Schedule):
         return
-    if params.strategy is not None and params.strategy not in ("beam", f"beam:{width}"):
+    if params.strategy in ("greedy", "sample"):
         _refuse(params, "strategy", "num_beams", "num_beams means beam search; give one of them")
-    if params.do_sample:
-        _refuse(params, "num_beams", "do_sample",
-                "sampling beams are not in this version; give one of them")
     if params.n is not None and params.n > width:
         _refuse(params, "n", "num_beams", "a search has at most num_beams answers; widen it")
 

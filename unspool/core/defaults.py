@@ -30,6 +30,8 @@ BOOKKEEPING = frozenset((
     "num_assistant_tokens_schedule", "assistant_confidence_threshold", "assistant_lookbehind",
     "target_lookbehind",
 ))
+# Of strategies and other readers, what a generation config may ask for; the rest a request names.
+ASKED = frozenset(("do_sample", "n", "num_beams", "length_penalty", "early_stopping", "seed"))
 # What a user's value says about others: having given one, the model's of the rest do not count.
 INSTEAD = (
     ({"max_new_tokens", "max_length"}, {"max_new_tokens", "max_length"}),
@@ -119,7 +121,7 @@ def _wishes(user: Params, model: Mapping[str, Any]) -> tuple[dict[str, Any], lis
             notes.append(f"generation config not applied: {error}")
             continue
         for name, (_, checked) in parsed.items():
-            if name == "order":
+            if not named(name) and not fields()[name].is_neutral(checked):
                 notes.append(f"generation config not applied: {spelling}={shown(value)} (only a "
                              "request names it)")
             elif name in found and found[name] != checked:
@@ -127,6 +129,12 @@ def _wishes(user: Params, model: Mapping[str, Any]) -> tuple[dict[str, Any], lis
             elif name not in given | silent and fields()[name].built:
                 found[name] = checked
     return found, notes
+
+
+def named(name: str) -> bool:
+    """Whether a generation config may ask for this parameter."""
+    searched = fields()[name].group in ("strategy", "other readers")
+    return name != "order" and (name in ASKED or not searched)
 
 
 def _superseded(name: str, values: Mapping[str, Any]) -> bool:

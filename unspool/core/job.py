@@ -6,58 +6,27 @@ rules and stops, writes the trace and counts. So streams, stops, scores and usag
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 from unspool.core.branch import Branch, Ended
-from unspool.core.edits import EDITS, Draft, Drop, Edit, Extend, Fork, Replace
+from unspool.core.edits import EDITS, Draft, Drop, Edit, Extend, Fork, Replace, natural
 from unspool.core.errors import ParameterError
 from unspool.core.events import Event
 from unspool.core.history import History, history
-from unspool.core.prefix import Candidate, prefix
+from unspool.core.prefix import Candidate, Prefix, prefix
+from unspool.core.records import Record, Usage
 from unspool.core.request import Request
 from unspool.core.shown import Shown
 from unspool.core.slot import Slot
-from unspool.core.sockets import Strategy
+from unspool.core.sockets import Slots, Strategy
+from unspool.core.stage import REACHED, InForce, Stage, step_of, weight
 from unspool.core.values import shown
 
 MOST_EDITS = 2**20  # in one step; a strategy that yields without end must not fill the memory
 PATIENCE = 4096  # steps in which no text gets longer than any was
-
-
-class Record(NamedTuple):
-    """One line of the trace: at `step`, `edit` was applied to `branch` (made from `parent`)."""
-
-    step: int
-    edit: str
-    branch: int
-    parent: int | None = None
-    token: int | None = None
-    logprob: float | None = None
-    processed: float | None = None
-    reason: str | None = None
-
-
-@dataclass(slots=True)
-class Usage:
-    """Counts of one job, in tokens unless said. `cached`: prompt tokens that memory knew;
-    `computed`: tokens that went through the model; `forwards`: passes it took part in."""
-
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    computed: int = 0
-    forwards: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    rejected: int = 0
-    preempted: int = 0
-    evicted: int = 0
-
-    def json(self) -> dict[str, int]:
-        return asdict(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -77,10 +46,17 @@ class Job:
     born: int = 0
     longest: int = 0  # of all texts so far, in tokens
     idle: int = 0  # steps since it grew
+    stage: int = 0
+    stages: tuple[Stage, ...] = ()
+    forces: list[InForce] = field(default_factory=list)  # of each stage
+    kept: dict[str, Any] = field(default_factory=dict)  # by the strategy of the stage, of all texts
 
     def __post_init__(self) -> None:
         request = self.request
+        self.stages = request.stages
+        self.forces = [InForce(stage, request.rules, request.mixes) for stage in self.stages]
         root = Branch(0, prefix(request.prompt), len(request.prompt))
+        root.voices = self.voices(request.prompt)
         root.states = tuple(rule.start(request.prompt) for rule in request.rules)
         root.history = self.remembered(request.prompt)
         root.watch = tuple(stop.start() for stop in request.stops)
@@ -92,9 +68,24 @@ class Job:
         """The text as the rules look at it, if one does."""
         return history(prompt) if any(rule.recalls for rule in self.request.rules) else None
 
+    def voices(self, prompt: Sequence[int]) -> tuple[Prefix, ...]:
+        """The text as each other reader sees it, before the first written token."""
+        return tuple(prefix(prompt if voice.prompt is None else voice.prompt)
+                     for voice in self.request.voices)
+
     @property
     def strategy(self) -> Strategy:
-        return self.request.strategy
+        """The one of the stage that the request is in."""
+        return self.stages[self.stage].strategy
+
+    @property
+    def competing(self) -> bool:
+        """Texts compete, so that a token may still be taken back."""
+        last = self.stage + 1 == len(self.stages)
+        return self.strategy.searching or (not last and len(self.branches) > 1)
+
+    def force(self, branch: Branch) -> InForce:
+        return self.forces[branch.stage]
 
     @property
     def live(self) -> list[Branch]:
@@ -106,10 +97,45 @@ class Job:
         return all(b in self.slots for b in self.live)
 
     def decide(self) -> None:
-        """Let the strategy answer the slots, and apply what it says."""
-        slots, self.slots = self.slots, {}
-        self.apply(self.strategy.decide(self, slots))
+        """Let the strategy answer the slots, and apply what it says. Slots of branches that it left
+        alone stay; when all texts of a stage have ended, the next stage begins."""
+        slots, self.slots = self.gated(self.slots), {}
+        edits = self.apply(self.strategy.decide(self, slots) if self.live else ())
+        touched = {edit.branch for edit in edits if not isinstance(edit, Fork)}
+        mine = set(self.live)
+        self.slots = {b: s for b, s in slots.items() if b in mine and b not in touched}
+        self.hand_over()
         self.expect_progress()
+
+    def gated(self, slots: Slots) -> Slots:
+        """Where the next token is so uncertain that the stage ends, it ends. Slots of a draft
+        behind such a place do not count."""
+        most = self.stages[self.stage].entropy_above
+        if most is None:
+            return slots
+        out = dict(slots)
+        for branch in self.live:
+            out[branch] = list(takewhile(lambda slot: slot.entropy <= most, slots[branch]))
+            if not out[branch]:
+                self.void(branch)
+                branch.ended = Ended(REACHED, "entropy_above")
+                self.note("end", branch)
+        return out
+
+    def hand_over(self) -> None:
+        """When all texts of a stage have ended, the next one takes over the best, numbered by rank.
+        One that has really ended stays as it is."""
+        while not self.live and self.branches and self.stage + 1 < len(self.stages):
+            stage = self.stage + 1
+            taken = self.stages[stage].takes
+            best = [branch for branch, _ in self.strategy.ranked(self)][:taken]
+            why = f"rank below {taken} at the end of stage {stage}"
+            edits: list[Edit] = [Fork(b, choice=i, stage=stage) for i, b in enumerate(best)]
+            edits += [Drop(b, f"goes on in stage {stage + 1}" if b in best else why)
+                      for b in self.branches]
+            self.apply(edits)
+            self.stage, self.kept = stage, {}
+            self.apply(self.strategy.open(self))
 
     def expect_progress(self) -> None:
         """No stop ends a text that never grows; so a strategy that only turns round is an error."""
@@ -120,12 +146,13 @@ class Job:
             raise ParameterError(f"strategy={shown(self.strategy)}: in {PATIENCE} steps no text "
                                  "grew; let it extend a branch, or end it with Drop", "strategy")
 
-    def apply(self, edits: Iterable[Edit]) -> None:
-        """Apply edits that were decided on one snapshot.
+    def apply(self, edits: Iterable[Edit]) -> list[Edit]:
+        """Apply edits that were decided on one snapshot, and give them back.
 
         Raises ParameterError for too many edits, and for what is no edit of this job's branches.
         """
-        for edit in self.checked(edits):
+        found = self.checked(edits)
+        for edit in found:
             match edit:
                 case Drop(branch, reason):
                     self.void(branch)
@@ -133,17 +160,21 @@ class Job:
                     self.note("drop", branch, reason=reason)
                 case Replace(branch, tokens, written):
                     self.put(branch, tokens, written)
+                case Fork(stage=int()):
+                    self.fork(edit)
                 case _ if edit.branch.ended is not None:
                     pass  # a stop earlier in this step cuts the rest
-                case Extend(branch, candidate):
+                case Extend(branch, candidate, kept):
+                    branch.kept = branch.kept if kept is None else kept
                     self.settle(branch, candidate)
                     self.note("extend", branch, candidate=candidate)
-                case Fork(branch, candidate, choice):
-                    self.fork(branch, candidate, choice)
+                case Fork():
+                    self.fork(edit)
                 case Draft(branch, tokens, parents, tail):
                     self.void(branch)
                     self.draft(branch, tokens, parents, tail)
         self.step += 1
+        return found
 
     def checked(self, edits: Iterable[Edit]) -> list[Edit]:
         found = list(islice(edits, MOST_EDITS + 1))
@@ -187,30 +218,45 @@ class Job:
     def look(self, branch: Branch, candidate: Candidate) -> Ended | None:
         """Write the token and fold it into sums and states; say why the branch ends, if it does."""
         request = self.request
-        natural(candidate.token)
-        branch.settled = branch.settled.extend(candidate.token, candidate)
+        token = natural(candidate.token)
+        if branch.states:
+            branch.states = self.force(branch).after(branch.states, step_of(branch), candidate)
+        branch.settled = branch.settled.extend(token, candidate)
         branch.logprob += candidate.logprob
         branch.score += candidate.processed
-        branch.states = tuple([
-            rule.after(state, candidate.token, candidate)
-            for rule, state in zip(request.rules, branch.states, strict=True)])
+        if branch.voices:
+            branch.voices = tuple([voice.extend(token) for voice in branch.voices])
         if branch.history is not None:
-            branch.history = branch.history.extend(candidate.token)
+            branch.history = branch.history.extend(token)
         seen = [stop.after(state, branch)
                 for stop, state in zip(request.stops, branch.watch, strict=True)]
         branch.watch = tuple([state for state, _ in seen])
         verdicts = [ended for _, ended in seen if ended is not None]
-        return min(verdicts, key=lambda e: e.reason == "length") if verdicts else None
+        return min(verdicts, key=weight) if verdicts else None
 
-    def fork(self, branch: Branch, candidate: Candidate | None, choice: int | None) -> None:
+    def fork(self, edit: Fork) -> None:
         self.born += 1
+        branch, candidate = edit.branch, edit.candidate
         child = self.child(branch, self.born)
-        if choice is not None:
-            child.choice = natural(choice)
+        if edit.choice is not None:
+            child.choice = natural(edit.choice)
+        child.kept = branch.kept if edit.kept is None else edit.kept
+        if edit.stage is not None:
+            self.enter(child, edit.stage)
+            child.ended = None if branch.ended is None or branch.ended.reason == REACHED else (
+                branch.ended)
         self.branches.append(child)
         if candidate is not None:
             child.ended = self.look(child, candidate)
+        if edit.draft and child.ended is None:
+            self.draft(child, edit.draft, None, "causal")
         self.note("fork", child, branch.number, candidate)
+
+    def enter(self, branch: Branch, stage: int) -> None:
+        """The branch begins a stage."""
+        old, branch.stage = self.force(branch), stage
+        branch.since, branch.kept = branch.written, None
+        branch.states = self.force(branch).enter(branch.states, old, branch.settled.tokens())
 
     def child(self, branch: Branch, number: int) -> Branch:
         return replace(branch, number=number, draft=(), parents=(), ended=None)
@@ -232,6 +278,8 @@ class Job:
         request = self.request
         self.void(branch)
         branch.settled, branch.prompt = prefix(map(natural, tokens)), len(tokens)
+        branch.voices = self.voices(tokens)
+        branch.since = min(branch.since, len(written))
         branch.replaced += 1
         branch.logprob = branch.score = 0.0
         branch.ended = None
@@ -250,11 +298,3 @@ class Job:
         token, raw, processed = (None, None, None) if candidate is None else candidate[:3]
         self.trace.append(
             Record(self.step, edit, branch.number, parent, token, raw, processed, reason))
-
-
-def natural(token: Any) -> int:
-    """The number, if it can be an id or a choice: others would be read as what they are not."""
-    number = index(token)
-    if number < 0:
-        raise ParameterError(f"token {token}: ids run from 0 on", "strategy")
-    return number

@@ -15,19 +15,18 @@ from typing import Any
 
 from unspool.core import conflicts, naming
 from unspool.core.errors import ParameterError
-from unspool.core.shaping import Shaping
-from unspool.core.sockets import Strategy
+from unspool.core.mixing import Mixing
+from unspool.core.plan import Plan, Program
+from unspool.core.schedule import Schedule
 from unspool.core.values import IDS, Parameter, Repeats, p, parameter, shown
 
 length = partial(p, "length and stopping")
-search = partial(p, "strategy")
 output = partial(p, "what comes back")
 text = partial(p, "prompt and text")
-SEED = "0..18446744073709551615"  # 64 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Params(Shaping):
+class Params(Mixing):
     """What one request asks of decoding. Every field is None until given; values are checked.
 
     Raises ParameterError: wrong type, out of range, in conflict, or not in this version.
@@ -57,62 +56,8 @@ class Params(Shaping):
         "repeats min_count (2) times in a row; max_pattern_size 0 is off")
     confidence_stop: float | None = length(
         0.0, "0..1", "end when the likeliest token's raw probability is below this")
-    thinking_token_budget: int | None = length(None, "0..", "most tokens of thinking", part=4)
-
-    strategy: str | Strategy | None = search(
-        None, "1..1000", "how the next tokens are chosen, e.g. greedy, sample, beam:5")
-    do_sample: bool | None = search(None, "", "True draws tokens, False takes the likeliest")
-    n: int | None = search(
-        1, "1..1024", "continuations of each prompt", "num_return_sequences")
-    best_of: int | None = search(1, "1..1024", "continuations of which n are kept", part=4)
-    num_beams: int | None = search(1, "1..1024", "width of beam search", "beam_width")
-    length_penalty: float | None = search(
-        1.0, "-100..100", "a beam's score is divided by its written length to this power; "
-        "decides which finished text wins, not which are explored")
-    early_stopping: bool | str | None = search(
-        False, "True|False|never", "when a search may end: at num_beams finished texts (True), "
-        "when none is likely to do better (False), or when none can (never)")
-    num_beam_groups: int | None = search(1, "1..1024", "groups of a diverse search", part=4)
-    diversity_penalty: float | None = search(
-        0.0, "0..1000", "cost of a token that an earlier group chose", part=4)
-    constraints: Any = search(None, "", "what the text must contain", part=4, neutral=([],))
-    force_words_ids: Any = search(None, "", "ids that the text must contain", part=4, neutral=([],))
-    penalty_alpha: float | None = search(
-        0.0, "0..1", "weight of the degeneration penalty of contrastive search", part=4)
-    assistant_model: Any = search(None, "", "a smaller model that drafts", "draft_model", 6)
-    num_assistant_tokens: int | None = search(
-        None, "0..1024", "tokens per draft", "num_draft_tokens num_speculative_tokens", 6, (0,))
-    num_assistant_tokens_schedule: str | None = search(
-        None, "1..64", "how the draft's length changes", part=6)
-    assistant_confidence_threshold: float | None = search(
-        None, "0..1", "a draft ends below this probability", part=6)
-    assistant_lookbehind: int | None = search(
-        None, "1..1024", "tokens compared when vocabularies differ, draft side", part=6)
-    target_lookbehind: int | None = search(
-        None, "1..1024", "tokens compared when vocabularies differ, model side", part=6)
-    assistant_early_exit: int | None = search(
-        None, "1..1024", "the layer whose output drafts", part=6)
-    assistant_ensemble_weight: float | None = search(
-        None, "0..1", "weight of the draft's distribution in the text's (changes the law)", part=6)
-    speculation_type: str | None = search(None, "1..64", "the way of drafting", part=6)
-    use_mtp: bool | None = search(False, "", "draft with the model's own further heads", part=6)
-    prompt_lookup_num_tokens: int | None = search(
-        None, "0..1024", "tokens drafted from the prompt's own n-grams", "", 6, (0,))
-    max_matching_ngram_size: int | None = search(
-        None, "1..1024", "longest n-gram looked up in the prompt", part=6)
-    prediction: Any = search(None, "", "text that the answer probably is, as a draft", part=6)
-    guidance_scale: float | None = search(
-        1.0, "-1000..1000", "classifier-free guidance; 1 is none", part=4)
-    negative_prompt: Any = search(None, "", "what guidance leads away from", "", 4, ("",))
-    context_alpha: float | None = search(
-        0.0, "0..1000", "weight of the text with its context over without", part=4)
-    contrast_alpha: float | None = search(
-        None, "0..1", "contrastive decoding's cut, a share of the likeliest", part=4)
-    experts_alpha: float | None = search(
-        0.0, "0..1000", "weight of expert over anti-expert", part=4)
-    dola_layers: Any = search(None, "", "layers that DoLa contrasts with the last", part=4)
-    anchor: Any = search(None, "", "text that a long continuation must not drift from", part=5)
-    seed: int | None = search(None, SEED, "the noise; same seed, same text. Unset: a fresh one")
+    thinking_token_budget: int | None = length(None, "0..", "most tokens of thinking", part=8)
+    anchor: Any = length(None, "", "text that a long continuation must not drift from", part=5)
 
     logprobs: int | None = output(
         None, "0..512", "alternatives listed with each token (0: its own log-probability only)",
@@ -237,6 +182,8 @@ def plain(value: Any) -> Any:
     """`value` made of JSON's types only; numbers and arrays of other libraries by their values."""
     if isinstance(value, Repeats):
         return value._asdict()
+    if isinstance(value, Schedule | Plan | Program):
+        return str(value)  # as it can be given again
     if hasattr(value, "tolist") and not isinstance(value, type):
         value = value.tolist()
     if isinstance(value, set | frozenset):

@@ -21,6 +21,7 @@ class Candidate(NamedTuple):
     `others`: the likeliest (token, raw log-probability) at the slot, as many as were asked for.
     `entry`: its log-probability before the rule that wants to know it, NaN where none does.
     `row`: the slot's scores and all that shaped them, where the request asks why; opaque here.
+    `state`: the model's last hidden state of the token before it, where a reading asks; opaque too.
     """
 
     token: int
@@ -31,6 +32,7 @@ class Candidate(NamedTuple):
     others: tuple[tuple[int, float], ...] = ()
     entry: float = nan
     row: object = None
+    state: object = None
 
 
 class Prefix:

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unspool.core.sockets import Drafter, Rule, Stop, Strategy
+from unspool.core.sockets import Drafter, Mix, Rule, Stop, Strategy, Voice
+from unspool.core.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class Request:
     `held`: after each step the job waits until it is released (the caller may choose the token).
     `salt`: requests with different salts never share memory. `remember`: False reads the whole text
     at every step. `repair`: NaN and infinity among the scores are read as numbers and no error.
+    `mixes`: what other readers say, joined in this order, before the rules. `program`: the stages,
+    the first of them with `strategy`; none given: one, with all rules and mixes.
     """
 
     prompt: tuple[int, ...]
@@ -31,3 +34,14 @@ class Request:
     held: bool = False
     remember: bool = True
     repair: bool = False
+    mixes: tuple[Mix, ...] = ()
+    program: tuple[Stage, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.program or (Stage(self.strategy),)
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """The other readers, those of all mixes in their order."""
+        return tuple(voice for mix in self.mixes for voice in mix.voices)

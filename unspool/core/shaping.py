@@ -119,7 +119,8 @@ class Shaping:
     remove_invalid_values: bool | None = other(
         False, "", "read NaN in the model's scores as 0 and infinity as the largest number", part=3)
     renormalize_logits: bool | None = other(
-        False, "", "log-softmax after the rules; always done here", part=3)
+        False, "", "log-softmax after the rules; left out by order=hf alone, in a beam search",
+        part=3)
     order: Any = other(
         None, "", "the order of the rules: a dialect (unspool, hf, vllm, vllm-v2, sglang, "
         "llama.cpp, mlx), or a list of stages, as in top_k,temperature", "samplers",

@@ -17,12 +17,16 @@ class Shown:
     def __init__(self) -> None:
         self.final: dict[int, int] = {}
         self.lead: tuple[Candidate, ...] = ()
+        self.leader: Branch | None = None  # it stays the one as long as it lives
 
     def update(self, job: Job) -> list[Event]:
-        if not job.strategy.searching:
-            return [e for b in job.branches for e in self.commit(b.choice, b, b.written)]
+        if not job.competing:
+            return [e for b in job.branches for e in (
+                self.commit(b.choice, b, b.written) if b.choice else self.follow(b, b.written))]
         if job.live:
-            leader = max(job.live, key=lambda b: b.score)
+            leader = self.leader if self.leader in job.live else max(
+                job.live, key=lambda b: b.score)
+            self.leader = leader
             final = min(shared(leader.settled, b.settled) for b in job.branches)
             return self.follow(leader, final - leader.prompt)
         answers = [branch for branch, _ in job.strategy.ranked(job)]
@@ -39,8 +43,9 @@ class Shown:
         """
         start = self.final.get(0, 0)
         path = tuple(leader.settled.facts(leader.written - start))
-        same = next((i for i, (a, b) in enumerate(zip(self.lead, path, strict=False)) if a != b),
-                    min(len(self.lead), len(path)))
+        # By what a listener sees of a token; what else it carries may be arrays.
+        same = next((i for i, (a, b) in enumerate(zip(self.lead, path, strict=False))
+                     if a[:5] != b[:5]), min(len(self.lead), len(path)))
         events = self.take_back(same)
         moved = max(final - start, 0)
         events += self.commit(0, leader, start + moved)

@@ -9,13 +9,17 @@ import math
 import operator
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn
 
 from unspool.core.errors import ParameterError
+from unspool.core.schedule import Schedule, read_number
 
-BUILT = 3  # parameters of later versions are known, and refused unless neutral
+BUILT = 4  # parameters of later versions are known, and refused unless neutral
 IDS = "1024 x 0.."  # a list of token ids; the vocabulary is checked where it is known
+# Groups of parameters, and parameters, that may change from token to token.
+CHANGING = {"temperature and curves", "cuts", "penalties", "other readers", "num_beams",
+            "penalty_alpha", "diversity_penalty", "sibling_penalty"}
 INT_MOST = 2**31 - 1  # where a range of whole numbers names no upper end
 
 
@@ -157,6 +161,9 @@ def _is_bool(value: object) -> bool:
 
 def _number(to: Callable[[Any], Any], what: str) -> Callable[[Parameter, str, Any], Any]:
     def check(self: Parameter, label: str, value: Any) -> Any:
+        schedule = read_number(value) if isinstance(value, str) else value
+        if isinstance(schedule, Schedule):
+            return scheduled(self, label, schedule, to is operator.index)
         rule, fix = f"{what} in {self.range}", "give one, or leave it out"
         if _is_bool(value) or hasattr(value, "__len__"):
             self.refuse(label, value, rule, fix)
@@ -175,6 +182,16 @@ whole_number = _number(operator.index, "a whole number")
 number = _number(float, "a number")
 
 
+def scheduled(self: Parameter, label: str, value: Schedule, whole: bool) -> Schedule:
+    """A schedule, each of whose values the parameter may have."""
+    if self.group not in CHANGING and self.name not in CHANGING:
+        self.refuse(label, str(value), "one number, which holds for the whole text",
+                    "only what shapes a distribution or sizes a search may change")
+    for _, number in value.points:
+        CHECKS[self.type](self, label, round(number) if whole else number)
+    return replace(value, whole=whole)
+
+
 def _bool(self: Parameter, label: str, value: Any) -> bool:
     if not _is_bool(value):
         self.refuse(label, value, "True or False", "give one of them")
@@ -182,6 +199,8 @@ def _bool(self: Parameter, label: str, value: Any) -> bool:
 
 
 def _text(self: Parameter, label: str, value: Any) -> str:
+    if self.range.words:
+        return str(_word(self, label, value))
     rule = f"a string of {self.range} characters"
     if not isinstance(value, str) or not self.range.holds(len(value)):
         self.refuse(label, value, rule, "shorten it, give it, or leave it out")
@@ -245,6 +264,10 @@ def _repeats(self: Parameter, label: str, value: Any) -> Repeats:
 def _strategy(self: Parameter, label: str, value: Any) -> Any:
     if isinstance(value, str):
         return _text(self, label, value)
+    from unspool.core.plan import Plan, Program  # which shows values by what is above
+
+    if isinstance(value, Plan | Program):
+        return value
     if not callable(getattr(value, "decide", None)) or isinstance(value, type):
         self.refuse(label, value, "a strategy or its name", "e.g. 'greedy', 'sample', 'beam:5'")
     return value

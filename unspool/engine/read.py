@@ -7,19 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from hashlib import blake2b
+from itertools import islice
+from math import inf, log
+from typing import Any, NamedTuple
 
 from unspool.core.branch import Branch
 from unspool.core.errors import RowError
 from unspool.core.history import History
 from unspool.core.job import Job
 from unspool.core.prefix import Candidate
-from unspool.core.slot import Slot
-from unspool.core.sockets import Rule
+from unspool.core.slot import PICK, Reading, Slot
+from unspool.core.stage import InForce, step_of
 from unspool.engine.row import Row
+from unspool.engine.runner import Turn
 from unspool.engine.scored import repaired
 from unspool.engine.shape import defined_only, shape
-from unspool.kernels.reading.facts import BEST, FAULT, NORM, PEAK
+from unspool.kernels.reading.facts import BEST, ENTROPY, FAULT, NORM, PEAK
 from unspool.kernels.reading.logits import Logits
 from unspool.kernels.reading.noise import Place
 from unspool.kernels.reading.philox import draw
@@ -39,23 +43,28 @@ class State(NamedTuple):
     rules: tuple[object, ...]
     history: History | None
 
-    def after(self, rules: Sequence[Rule], drafted: Candidate) -> State:
+    def after(self, force: InForce, step: int, drafted: Candidate) -> State:
         """Behind a token of the draft, as if it were settled."""
-        states = [rule.after(state, drafted.token, drafted)
-                  for rule, state in zip(rules, self.rules, strict=True)]
         text = self.history
-        return State(tuple(states), None if text is None else text.extend(drafted.token))
+        return State(force.after(self.rules, step, drafted),
+                     None if text is None else text.extend(drafted.token))
 
 
 @dataclass(slots=True, eq=False)
 class Open:
     """A branch and its rows of raw logits: `count` of the forward's, from `first` on, one per slot.
+    `turn`: what else its forward read there.
     """
 
     job: Job
     branch: Branch
     first: int
     count: int
+    turn: Turn | None = None
+
+    @property
+    def reads(self) -> Reading:
+        return self.job.strategy.reads
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +96,8 @@ def read(logits: Logits, opens: Sequence[Open]) -> dict[Branch, list[Slot] | Exc
                     raise slot
                 slots[o.branch].append(slot)
                 if slot.drafted is not None:
-                    states[o.branch] = states[o.branch].after(o.job.request.rules, slot.drafted)
+                    states[o.branch] = states[o.branch].after(
+                        o.job.force(o.branch), step_of(o.branch, depth), slot.drafted)
             except Exception as error:  # of a job's rule or draft: its own
                 faults[o.branch] = error
     return {branch: mine or faults[branch] for branch, mine in slots.items()}
@@ -103,7 +113,8 @@ def slots_at(logits: Logits, opens: list[Open], depth: int,
         try:
             if isinstance(row, Exception):
                 raise row
-            asks += asked(o, row, depth)
+            found = asked(o, row, depth)
+            asks += unscaled(row, found) if o.reads.unscaled else found
             ends.append(len(asks))
         except Exception as error:  # of a job's strategy or draft
             ends.append(error)
@@ -125,7 +136,7 @@ def rows_at(logits: Logits, opens: list[Open], depth: int,
     Where a rule is a caller's own function the row is shaped by itself, so that no fault of another
     one has the function called twice.
     """
-    own = [o for o in opens if defined_only(names_of(rules_of(o)))] if len(opens) > 1 else []
+    own = [o for o in opens if defined_only(names_of(fixed(o)))] if len(opens) > 1 else []
     if own:
         rest = [o for o in opens if o not in own]
         found: dict[Branch, Row | Exception] = {}
@@ -159,13 +170,15 @@ def rows_together(logits: Logits, opens: list[Open], depth: int,
 
 def seat_of(o: Open, depth: int, state: State) -> Seat:
     """What shapes a row."""
-    rules = rules_of(o)
+    force = o.job.force(o.branch)
+    rules: Any = fixed(o) if force.steady else force.rules(step_of(o.branch, depth))
     place = place_of_noise(rules, state.history, place_of(o, depth))
-    return Seat(rules, state.rules, state.history, place, o.job.strategy.reads.pick)
+    return Seat(rules, force.states(state.rules), state.history, place, o.reads.pick)
 
 
-def rules_of(o: Open) -> tuple[RuleValue, ...]:
-    return o.job.request.rules  # type: ignore[return-value]
+def fixed(o: Open) -> tuple[RuleValue, ...]:
+    """The rules in force, whose numbers may be schedules."""
+    return o.job.force(o.branch).fixed  # type: ignore[return-value]
 
 
 def place_of(o: Open, depth: int) -> Place:
@@ -175,17 +188,42 @@ def place_of(o: Open, depth: int) -> Place:
             draw("pick", branch.replaced))
 
 
+def place_of_perturbing(o: Open, depth: int) -> Place:
+    """The same for searches that keep several branches of one choice: texts that differ have noise
+    of their own."""
+    seed, choice, position, _ = place_of(o, depth)
+    branch = o.branch
+    text = repr((branch.tokens, branch.draft[:depth])).encode()
+    own = int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
+    return seed ^ own, choice, position, draw("perturb", branch.replaced)
+
+
 def asked(o: Open, row: Row, depth: int) -> list[Ask]:
-    """What a slot wants to know: of its pick, its draft's token and of the likeliest, in order."""
+    """What a slot wants to know: of its pick, its draft's token, the likeliest, those with noise,
+    and those named, in this order."""
     request, draft = o.job.request, o.branch.draft
-    top, pick = request.strategy.reads.top, row.seat.wanted
+    reads, pick = o.reads, row.seat.wanted
+    top = reads.top
     others = row.likeliest(request.others) if request.others else ()
     likeliest = row.top(top or 1) if top or not pick else []
     out = [Ask(row, *(row.pick if pick else likeliest[0]), others)]
     if depth < len(draft):
         row.expect(draft[depth])
         out.append(Ask(row, draft[depth], row.processed(draft[depth]), others))
-    return out + [Ask(row, *found, others) for found in likeliest[:top]]
+    out += [Ask(row, *found, others) for found in likeliest[:top]]
+    if reads.perturbed:
+        row.perturb(place_of_perturbing(o, depth), reads.perturbed)
+        out += [Ask(row, token, row.processed(token), others) for token, _ in row.perturbed]
+    for token in reads.named:
+        row.expect(token)
+        out.append(Ask(row, token, row.processed(token), others))
+    return out
+
+
+def unscaled(row: Row, asks: list[Ask]) -> list[Ask]:
+    """With the values that the rules left, as they are."""
+    mass = row.mass
+    return [Ask(row, ask.token, ask.processed + mass, ask.others) for ask in asks]
 
 
 def candidates(logits: Logits, asks: Sequence[Ask]) -> list[Candidate]:
@@ -212,4 +250,29 @@ def slot_of(o: Open, row: Row, depth: int, facts: list[Candidate]) -> Slot:
     kept = row.alone() if request.keep_rows or request.why else None
     if request.why:
         facts = [fact._replace(row=kept) for fact in facts]
-    return Slot(facts[0], facts[1] if drafted else None, tuple(facts[1 + drafted:]), kept)
+    if o.reads is PICK:
+        slot = Slot(facts[0], facts[1] if drafted else None, (), kept)
+    else:
+        slot = read_further(o, row, depth, facts, kept)
+    if o.job.stages[o.job.stage].entropy_above is not None:
+        slot.entropy = row.logits.facts[row.number][ENTROPY] / log(2)
+    return slot
+
+
+def read_further(o: Open, row: Row, depth: int, facts: list[Candidate], kept: Row | None) -> Slot:
+    """A slot of a reading that asks for more than the pick."""
+    reads, turn, drafted = o.reads, o.turn, depth < len(o.branch.draft)
+    if reads.hidden and turn is not None and turn.states is not None:
+        facts = [fact._replace(state=turn.states[depth]) for fact in facts]
+    found = iter(facts[1 + drafted:])
+    perturbed = [value for _, value in row.perturbed] if reads.perturbed else []
+    named = facts[len(facts) - len(reads.named):] if reads.named else []
+    top = tuple(islice(found, len(facts) - 1 - drafted - len(perturbed) - len(named)))
+    slot = Slot(facts[0], facts[1] if drafted else None, top, kept)
+    slot.perturbed = tuple(zip(islice(found, len(perturbed)), perturbed, strict=True))
+    slot.named = {fact.token: fact for fact in named}
+    raw = row.likeliest(reads.raw) if reads.raw else ()
+    slot.raw = tuple(pair for pair in raw if pair[1] > -inf)  # a mix may have removed the others
+    if reads.similarity and turn is not None:
+        slot.similarity = turn.similarity[depth]
+    return slot

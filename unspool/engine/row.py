@@ -11,6 +11,7 @@ from unspool.core.prefix import Candidate
 from unspool.engine.shape import Placed, shaped
 from unspool.kernels.reading.facts import NORM, PEAK
 from unspool.kernels.reading.logits import Logits
+from unspool.kernels.reading.noise import Place, gumbel
 from unspool.kernels.reading.plain import Floats
 from unspool.kernels.shaping.shaped import Left
 from unspool.rules.plain import Seat
@@ -34,6 +35,7 @@ class Row:
         self.logits, self.number, self.seat = logits, number, seat
         if placed is not None:
             self.placed = placed
+        self.perturbed: list[tuple[int, float]] = []
 
     @cached_property
     def placed(self) -> Placed:
@@ -86,9 +88,25 @@ class Row:
         group, place = self.placed
         return group.processed(place, token)
 
+    @property
+    def mass(self) -> float:
+        """Log of the summed exp of what the rules left."""
+        return self.shaped.norm
+
     def top(self, count: int) -> list[tuple[int, float]]:
         group, place = self.placed
         return group.top(place, count)
+
+    def perturb(self, place: Place, count: int) -> None:
+        """Find the `perturbed` tokens: (token, log-probability plus Gumbel noise of this place),
+        the `count` largest, best first. Fewer where the rules left fewer."""
+        left = self.shaped
+        values = left.values - left.norm + gumbel(*place, left.ids)
+        count = min(count, len(values))
+        best = np.argpartition(-values, count - 1)[:count] if count < len(values) else (
+            np.arange(count))
+        best = best[np.lexsort((left.ids[best], -values[best]))]
+        self.perturbed = list(zip(left.ids[best].tolist(), values[best].tolist(), strict=True))
 
     def candidate(self, token: int) -> Candidate:
         self.expect(token)

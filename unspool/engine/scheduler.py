@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from unspool.core.branch import Branch
 from unspool.core.job import Job
 from unspool.engine.runner import Runner, Turn
+from unspool.engine.voices import turns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +26,16 @@ class Scheduler:
         waiting.sort(key=lambda w: (w[1][0].written == 0, w[1][0] not in runner.held))
         turns: list[Turn] = []
         room = self.chunk
-        for job, group in waiting[:self.rows]:
-            if room <= 0 and group[0].written == 0:
+        for job, group in waiting:
+            if len(turns) >= self.rows or (room <= 0 and group[0].written == 0):
                 break
             try:
-                turn = runner.turn(job, group, max(room, len(group[0].draft) + 1))
+                more = turns_of(runner, job, group, max(room, len(group[0].draft) + 1))
             except Exception as error:  # a job's fault is its own
                 job.error = error
                 continue
-            room -= turn.upto - turn.start
-            turns.append(turn)
+            room -= sum(turn.upto - turn.start for turn in more)
+            turns += more
         return turns
 
 

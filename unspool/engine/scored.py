@@ -30,12 +30,21 @@ class Scored:
 
 
 def scored(scores: Scores, turns: Sequence[Turn]) -> Scored:
-    """Wait for the rows. They belong to the model and are valid until its next forward.
+    """Wait for the rows. They belong to the model and are valid until its next forward; what a turn
+    wanted besides is copied into it.
 
     A model that knows the facts of its rows (`kernels/reading/facts.py: RowFacts`) offers them in a
     method `facts` of its scores.
     """
     rows, facts = host(scores.rows()), getattr(scores, "facts", None)
+    planes: Any = scores
+    for number, turn in enumerate(turns):
+        reading = turn.job.strategy.reads
+        if turn.hidden and turn.rows:
+            turn.similarity = planes.similarity(number) if reading.similarity else ()
+            turn.states = planes.hidden(number) if reading.hidden else None
+        if turn.rows:
+            turn.inner = {layer: host(planes.inner(number, layer)) for layer in turn.layers}
     return Scored(logits_of(rows, facts and facts()), turns)
 
 

@@ -89,3 +89,15 @@ def _attend(
     weights = weights.masked_fill(~seen, 0.0).to(v.dtype)  # softmax of nothing is NaN
     out = weights @ v.permute(1, 0, 2).unsqueeze(1)
     return out.permute(2, 0, 1, 3).reshape(n, heads, v.shape[-1])
+
+
+def similarity(states: Tensor, rows: int) -> list[float]:
+    """For each of the last `rows` of `states` [tokens, width] the largest cosine with a state
+    before it (arXiv:2202.06417); -1.0 for the first token. A state of zeros has cosine 0.
+    """
+    # float64, which Apple's GPUs lack
+    wide = states.to(torch.float32 if states.device.type == "mps" else torch.float64)
+    size = wide.norm(dim=-1, keepdim=True)
+    unit = wide / torch.where(size > 0, size, 1.0)
+    first = len(unit) - rows
+    return [float((unit[:i] @ unit[i]).max()) if i else -1.0 for i in range(first, len(unit))]

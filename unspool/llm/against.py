@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from unspool.core.errors import ParameterError, RowError
 from unspool.core.history import history
+from unspool.core.stage import InForce, Stage
 from unspool.engine.read import State
 from unspool.engine.row import Row
 from unspool.engine.stages import probabilities, variation
@@ -159,24 +160,29 @@ def against(steps: Steps, theirs: Resolved) -> Difference:
     handle = steps.handle
     mine, rules = handle.resolved, theirs.request.rules
     for resolved in (mine, theirs):
+        if resolved.plans:
+            raise ParameterError("strategy: orders are compared in one stage, and this program may "
+                                 "change its rules on the way; give a plan without an end",
+                                 "strategy")
         if not isinstance(resolved.request.strategy, Sample):
             raise ParameterError(f"strategy={resolved.request.strategy}: only what is picked token "
                                  "by token can be compared; use greedy or sample", "strategy")
     prompt = mine.request.prompt
     recalled = history(prompt) if any(rule.recalls for rule in rules) else None
-    state = State(tuple(rule.start(prompt) for rule in rules), recalled)
+    force = InForce(Stage(theirs.request.strategy), rules, ())
+    state = State(tuple(rule.start(prompt) for rule in force.rules(0)), recalled)
     text, parting = "", None
     moved: list[Moved] = []
     with closing(steps):
         for step in steps:
             place = (mine.request.seed, 0, len(prompt) + step.index, draw("pick"))
-            other = seated(step.row, rules, state, place)
+            other = seated(step.row, force.rules(step.index), state, place)
             if other.pick[0] != step.id:
                 parting = parted(step, other, place)
                 break
             text += step.token
             moved += shifted(step, other)
-            state = state.after(rules, other.candidate(step.id))
+            state = state.after(force, step.index, other.candidate(step.id))
     count = parting.position if parting else step.index + 1
     return Difference(handle.prompt, handle.facts.name, Side.of(mine), Side.of(theirs), text, count,
                       tuple(moved), parting, mine.request.seed)

@@ -18,10 +18,22 @@ from unspool.llm.prompts import is_chat, whole
 from unspool.text.tokenizer import Tokenizer
 
 
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """Another loaded model: its facts, and what the engine reads it with."""
+
+    facts: Facts
+    runner: Any
+
+
 @dataclass(frozen=True)
 class Facts:
     """`vocab`: ids that exist; `context`: most tokens of a text; `ends`: the model's end tokens;
-    `defaults`: its own generation config."""
+    `defaults`: its own generation config; `layers`: how many inner layers can be read; `width`: of
+    a hidden state, 0 where they cannot be read; `tied`: its head is its embeddings. `token_bytes`:
+    what it remembers of a token takes so much of the machine's memory (0: not known, or nothing);
+    `reserve`: each text takes it for so many tokens at once. `partner`: the model that a
+    parameter's value names, loaded if need be."""
 
     name: str
     numerics: str
@@ -31,6 +43,12 @@ class Facts:
     ends: frozenset[int] = frozenset()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    layers: int = 0
+    width: int = 0
+    tied: bool = False
+    token_bytes: int = 0
+    reserve: int = 0
+    partner: Callable[[str, Any], Partner] | None = field(default=None, compare=False, repr=False)
 
     def needs_text(self, what: str) -> Tokenizer:
         if self.tokenizer is None:

@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 from unspool.core.branch import Branch, Ended
 from unspool.core.events import Commit, Event, Finished, Paused, Provisional, Revoke
-from unspool.core.job import Job, Usage
+from unspool.core.job import Job
 from unspool.core.prefix import Candidate
+from unspool.core.records import Usage
 from unspool.core.slot import Slot
 from unspool.engine.engine import fault
 from unspool.llm.emit import Emitter

@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
 from unspool.core.errors import ParameterError, UnspoolError
-from unspool.core.job import Usage
 from unspool.core.params import Params, fields
-from unspool.core.shaping import Shaping
+from unspool.core.records import Usage
 from unspool.core.sockets import Memory, Model
 from unspool.core.values import shown
 from unspool.engine.engine import Engine
@@ -21,16 +19,20 @@ from unspool.llm.distribution import Distribution, raw, shaped
 from unspool.llm.explain import Explanation, explanation
 from unspool.llm.facts import Facts
 from unspool.llm.handle import Handle, StreamEvent, begin, sound
+from unspool.llm.partners import Partners
 from unspool.llm.prompts import Request, items, one, single
 from unspool.llm.resolve import named, resolve
 from unspool.llm.results import Choice, Output
 from unspool.llm.score import ScoredToken, parts, score_of
+from unspool.llm.searches import OWNED
 from unspool.llm.steps import Steps
 from unspool.llm.worker import Worker
 from unspool.rules.watermarks import Detection, detect, watermark_of
 from unspool.strategies import Force
 
-SHAPING = ("strategy", "do_sample", *(field.name for field in dataclass_fields(Shaping)))
+SHAPING = ("strategy", "do_sample", *(
+    name for name, row in fields().items() if row.group not in (
+        "strategy", "length and stopping", "what comes back", "prompt and text")))
 
 
 class LLM:
@@ -44,7 +46,8 @@ class LLM:
 
     def __init__(self, model: Model, facts: Facts, memory: Memory,
                  scheduler: Scheduler | None = None) -> None:
-        self.model, self.facts = model, facts
+        self.partners = Partners(facts.numerics)
+        self.model, self.facts = model, replace(facts, partner=self.partners.of)
         self.worker = Worker(Engine(model, memory, scheduler))
         self.tokenizer, self.name, self.numerics = facts.tokenizer, facts.name, facts.numerics
         self.context, self.notes, self.defaults = facts.context, facts.notes, facts.defaults
@@ -91,11 +94,21 @@ class LLM:
         The finished text is in `output` when the loop is over.
         """
         handle = self.handle(single(prompt, params), {"held": True, "keep_rows": True})
-        settled = handle.resolved.params
+        settled, request = handle.resolved.params, handle.resolved.request
         for name in ("n", "num_beams"):
-            if settled.active(name) is not None:
+            asked = settled.strategy is not None or name in handle.resolved.origin
+            if asked and settled.active(name) is not None:
                 raise ParameterError(f"{name}={getattr(settled, name)}: steps follow one text; "
                                      f"make it {name}=1", name)
+        for stage in request.stages:
+            if stage.strategy.searching or stage.takes > 1:
+                raise ParameterError(f"strategy={shown(str(stage.strategy))}: steps follow one "
+                                     "text, and here several compete; use greedy or sample",
+                                     "strategy")
+            if stage.entropy_above is not None:
+                raise ParameterError(f"strategy: entropy_above={stage.entropy_above:g}: it ends a "
+                                     "stage between two steps; end it by tokens, step, text or "
+                                     "regex", "strategy")
         return Steps(handle)
 
     def score(self, text: Any, given: Any = None) -> Any:
@@ -154,6 +167,7 @@ class LLM:
     def close(self) -> None:
         """End what runs, stop the engine's thread, free weights and memory."""
         self.worker.close()
+        self.partners.close()
         if self.tokenizer is not None:
             self.tokenizer.close()
 
@@ -200,7 +214,9 @@ class LLM:
         user = named(request.params)
         for name, row in fields().items():
             writes = row.group in ("length and stopping", "what comes back")
-            if user.active(name) is not None and (writes or name in ("n", "num_beams")):
+            searches = name in OWNED or name == "n" or (
+                name == "strategy" and user.strategy not in ("greedy", "sample"))
+            if user.active(name) is not None and (writes or searches):
                 raise ParameterError(f"{name}={shown(getattr(user, name))}: next reads one "
                                      "distribution and writes nothing; leave it out", name)
         ids = self.facts.encode(request.prompt, user)

@@ -64,8 +64,17 @@ def load(  # noqa: PLR0913 - one keyword for each choice, so that help shows the
     if not loaded.remembers:
         memory = "none"
     facts = Facts(name_of(model, source), loaded.numerics, loaded.vocab, loaded.context, words,
-                  ends_of(source, words), configs_of(source)[1], notes)
+                  ends_of(source, words), configs_of(source)[1], notes, loaded.layers,
+                  loaded.width, loaded.tied, remembered(loaded, memory),
+                  loaded.context if memory == "full" else 0)
     return LLM(loaded, facts, MEMORIES[memory](loaded.context))
+
+
+def remembered(model: Any, memory: str) -> int:
+    """Bytes of the machine's memory that a model's keys and values of a token take, where they are
+    kept in it and the model knows."""
+    known = getattr(model, "token_bytes", 0) if model.device == "cpu" else 0
+    return 0 if memory == "none" else int(known)
 
 
 def locate(model: Any) -> Any:

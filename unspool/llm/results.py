@@ -8,8 +8,8 @@ from operator import index as whole
 from typing import TYPE_CHECKING, Any
 
 from unspool.core.errors import ParameterError
-from unspool.core.job import Record, Usage
 from unspool.core.params import plain
+from unspool.core.records import Record, Usage
 
 if TYPE_CHECKING:
     from unspool.llm.why import Why

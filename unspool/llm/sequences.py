@@ -232,3 +232,32 @@ def broken(facts: Facts, name: str, text: str) -> Iterator[Ids]:
         for size in range(1, len(text)):
             if word.endswith(text[:size].encode()):
                 yield token, *words_of(facts, name, text[size:])[:LONGEST_TAIL]
+
+
+# ── must_contain ─────────────────────────────────────────────────────────────────────────────────
+def clauses(facts: Facts, value: Any) -> tuple[tuple[Ids, ...], ...]:
+    """For each word the sequences of ids that spell it, of which one must be written.
+
+    An item is a text, which may stand at the start or behind a space; a list of ids; or a list of
+    these, of which one is enough. Raises ParameterError.
+    """
+    name = "must_contain"
+    items = entries(name, [value] if isinstance(value, str) else value, "a list of words")
+    if not items:
+        refuse(name, "=[]: an empty list of words; name one, or leave it out")
+    return tuple(tuple(dict.fromkeys(spelt(facts, name, item))) for item in items)
+
+
+def spelt(facts: Facts, name: str, item: Any, deep: bool = False) -> list[Ids]:
+    if isinstance(item, str):
+        found = [words_of(facts, name, item)]
+        if not item[0].isspace():
+            found.append(attempt(facts, f" {item}"))
+        return [ids for ids in found if ids]
+    if not isinstance(item, list | tuple) or not item:
+        refuse(name, f": {shown(item)} is no word; give a text, a list of ids, or a list of them")
+    if whole(item[0]) is not None:
+        return [ids_of(facts, name, item)]
+    if deep:
+        refuse(name, f": {shown(item)} is a list within a list within a list; at most two deep")
+    return [ids for one in item for ids in spelt(facts, name, one, deep=True)]

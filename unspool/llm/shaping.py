@@ -14,12 +14,12 @@ from unspool.llm.stages import MAKERS, Asked
 from unspool.rules import RuleValue, greedy
 from unspool.rules.dialects import CALM, STAGES, Dialect
 
-Mode = Literal["greedy", "sample", "search"]
+Mode = Literal["greedy", "sample", "search", "draws"]  # "draws": a search that draws what it keeps
 PLACED = "temperature"  # where greedy stands
 # Rules of chance, with their parameters, that have no meaning where tokens are not drawn.
+CHANCE = {"gumbel_watermark": "watermark", "xtc": "xtc_probability"}
 DRAWN: Mapping[Mode, Mapping[str, str]] = {
-    "sample": {}, "greedy": {"gumbel_watermark": "watermark"},
-    "search": {"gumbel_watermark": "watermark", "xtc": "xtc_probability"}}
+    "sample": {}, "greedy": {"gumbel_watermark": "watermark"}, "search": CHANCE, "draws": CHANCE}
 
 
 @dataclass(slots=True)
@@ -40,7 +40,8 @@ class Shaping:
 
     def told(self, name: str) -> str:
         """A parameter with its value as it stands here."""
-        return f"{name}={shown(getattr(self.asked.params, name))}"
+        value = self.asked.changing.get(name, getattr(self.asked.params, name))
+        return f"{name}={shown(value)}"
 
     def drop(self, name: str, why: str) -> None:
         """Leave a parameter out that nobody asked for in this request."""
@@ -68,9 +69,10 @@ def shape(asked: Asked, origin: Mapping[str, str], mode: Mode) -> Shaping:
     return out
 
 
-def active(params: Params, name: str) -> list[str]:
+def active(asked: Asked, name: str) -> list[str]:
     """The parameters in use that call for a stage."""
-    return [switch for switch in STAGES[name].switches if params.active(switch) is not None]
+    return [switch for switch in STAGES[name].switches
+            if switch in asked.changing or asked.params.active(switch) is not None]
 
 
 def unasked(out: Shaping) -> None:
@@ -93,8 +95,8 @@ def order_of(dialect: Dialect, params: Params) -> tuple[tuple[str, ...], str]:
 
 def missing(out: Shaping, order: tuple[str, ...], since: str) -> None:
     """Parameters whose stage is not in the order: refused, or left out where nobody asked here."""
-    dialect, params = out.asked.dialect, out.asked.params
-    for name, switch in ((n, s) for n in STAGES if n not in order for s in active(params, n)):
+    dialect = out.asked.dialect
+    for name, switch in ((n, s) for n in STAGES if n not in order for s in active(out.asked, n)):
         known = name in dialect.order
         why = (f"{out.told(switch)}: {dialect.name} has no stage {name}" if not known else
                f"{out.told(switch)} is not applied: in {dialect.name} {since} takes its place")
@@ -109,7 +111,7 @@ def missing(out: Shaping, order: tuple[str, ...], since: str) -> None:
 
 def of_stage(out: Shaping, name: str) -> tuple[RuleValue, ...]:
     """What one stage makes."""
-    switches = active(out.asked.params, name)
+    switches = active(out.asked, name)
     if not switches and STAGES[name].switches:
         return ()
     try:
@@ -138,7 +140,7 @@ def likeliest(out: Shaping, order: tuple[str, ...], made: Made) -> Made:
     marks = [(name, rules) for name, rules in made if name == "watermark" and name not in before]
     used = {name for name, _ in (*first, *marks)}
     for switch in (s for name, _ in made if name not in used
-                   for s in active(out.asked.params, name)):
+                   for s in active(out.asked, name)):
         if out.by_user(switch) and getattr(out.asked.params, switch) != 0:
             out.notes.append(f"{out.told(switch)} changes nothing: greedy takes the likeliest "
                              "token")
@@ -152,7 +154,7 @@ def check(out: Shaping, mode: Mode) -> None:
         behind = names[names.index("adaptive_p") + 1]
         raise ParameterError(f"{out.told('adaptive_target')}: it must be the last stage, and "
                              f"{behind} is behind it; change the order", "adaptive_target")
-    who = "a search compares texts and" if mode == "search" else "greedy"
+    who = "greedy" if mode == "greedy" else "a search compares texts and"
     for rule in [rule for rule in out.rules if rule.name in DRAWN[mode]]:
         switch = DRAWN[mode][rule.name]
         why = (f"{out.told(switch)}: {rule.name} belongs to the draw of a token, and {who} draws "
@@ -166,7 +168,7 @@ def check(out: Shaping, mode: Mode) -> None:
 def beside(out: Shaping) -> None:
     """Notes on what the user gave and no stage reads, since the parameter it belongs to is off."""
     params = out.asked.params
-    used = {name for stage in STAGES if active(params, stage) for name in STAGES[stage].beside}
+    used = {name for stage in STAGES if active(out.asked, stage) for name in STAGES[stage].beside}
     for stage in STAGES.values():
         for name in stage.beside:
             if out.by_user(name) and name not in used and params.active(name) is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from unspool import rules
 from unspool.core.errors import ParameterError
 from unspool.core.params import Params
+from unspool.core.schedule import Schedule
 from unspool.core.sockets import Constraint
 from unspool.core.values import shown
 from unspool.llm.facts import Facts
@@ -37,7 +38,9 @@ class Asked:
 
     `params`: those in effect. `longest`: most tokens of the text, the prompt included. `ends`: the
     model's end tokens, or those named in their place; `last`: those that end this text.
-    `constraint`: what `choice` asks for. `notes` is added to.
+    `constraint`: what `choice` asks for. `changing`: parameters that change with the step, and how;
+    `params` has one value of each, and its rule stands even where that value changes nothing.
+    `notes` is added to.
     """
 
     facts: Facts
@@ -47,6 +50,7 @@ class Asked:
     ends: frozenset[int] = frozenset()
     last: frozenset[int] = frozenset()
     constraint: Constraint | None = None
+    changing: Mapping[str, Schedule] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def ids(self, name: str) -> tuple[int, ...]:
@@ -171,7 +175,7 @@ def temperature(a: Asked) -> Made:
     if reach:
         return (rules.dynamic_temperature(max(t - reach, 0.0), t + reach,
                                           a.params.dynatemp_exponent),)
-    return (rules.temperature(t),) if t != 1 else ()
+    return (rules.temperature(t),) if t != 1 or "temperature" in a.changing else ()
 
 
 def xtc(a: Asked) -> Made:

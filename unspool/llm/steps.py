@@ -131,7 +131,6 @@ class Steps(Iterator[Step]):
 
 def drive(handle: Handle) -> Generator[Step, None, None]:
     """Drive a held request, from its beginning."""
-    likeliest = greedy() in handle.resolved.request.rules
     forced: list[int] = []
     index, text = 0, ""
     try:
@@ -143,6 +142,7 @@ def drive(handle: Handle) -> Generator[Step, None, None]:
                 continue
             row: Any = event.slot.row
             pick = event.slot.pick.token
+            likeliest = greedy() in row.seat.rules
             step = Step(index, pick, row, handle.facts, likeliest, handle.prompt, text)
             if forced:
                 step.id, *step.forced = forced

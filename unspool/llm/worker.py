@@ -141,6 +141,7 @@ class Loop:
         job.slots = {}
         try:
             job.apply([Extend(job.live[0], chosen)])
+            job.hand_over()
             events = job.events()
         except BaseException as error:  # a stop or a rule that fails on the caller's token
             job.error = fault(error)

@@ -1,8 +1,8 @@
 """Full memory: dense, with room for the longest text from the first token on.
 
-A store is made once and then written in place: while a text runs, nothing grows and nothing is
-copied. A text that parts from another is copied once, into as much room. What that costs in bytes
-only the model knows, which makes the stores.
+A store is made once and then written in place: while a text runs, nothing grows. A text that parts
+from another shares what both begin with, and makes room for the rest of the context when it first
+writes. What that costs in bytes only the model knows, which makes the stores.
 """
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ class Nothing:
         return Blank()
 
     def settle(self, lease: Blank, prefix: Prefix | None) -> None:
-        return None
+        if lease.store is not None:
+            lease.store.free()
+            lease.store = None
 
     def clear(self) -> None:
         return None

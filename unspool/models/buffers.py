@@ -38,7 +38,7 @@ class Buffers:
         self.vocab = config.vocab
         self.limits = (0, 0, 0)
         self.slots, self.states = 0, np.zeros(0, np.uint8)
-        self.step = np.zeros(words.WORDS, np.int64)
+        self.step = np.zeros(words.WORDS + config.layers, np.int64)
         self.step[words.ONE] = 1
         self.grow(1, 1, 1)
 
@@ -58,6 +58,7 @@ class Buffers:
             self.logits = floats(limits[1], padded(self.config.vocab))
             self.facts = room_for(limits[1], self.vocab)
             self.chosen = np.zeros(limits[1], np.int64)
+            self.inner: dict[int, NDArray[np.float32]] = {}
             self.step[words.CHOSEN] = self.chosen.ctypes.data
         if limits[2] != had[2]:
             rope = self.config.rope
@@ -72,10 +73,23 @@ class Buffers:
         self.seen = floats(rows, padded(config.heads * config.size))
         self.gated = floats(rows, padded(2 * config.inner))
         self.codes = {form: Codes(form, rows, self.most) for form in self.forms}
+        self.hidden: NDArray[np.float32] | None = None
         self.tokens, self.positions, self.tables = (np.zeros(rows, np.int64) for _ in range(3))
         self.step[words.TOKENS] = self.tokens.ctypes.data
         self.step[words.POSITIONS] = self.positions.ctypes.data
         self.step[words.TABLES] = self.tables.ctypes.data
+
+    def room_for_hidden(self) -> NDArray[np.float32]:
+        """[rows, width]: last hidden states. Forwards that do not ask for them take no room."""
+        if self.hidden is None:
+            self.hidden = floats(self.limits[0], self.config.width)
+        return self.hidden
+
+    def room_for_inner(self, layer: int) -> NDArray[np.float32]:
+        """[wanted, vocab]: logits of an inner layer, made when it is first asked for."""
+        if layer not in self.inner:
+            self.inner[layer] = floats(self.limits[1], padded(self.config.vocab))
+        return self.inner[layer]
 
     def look_at(self, vocab: int) -> None:
         """Take facts over fewer tokens than the head has."""

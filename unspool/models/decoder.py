@@ -16,6 +16,7 @@ from unspool.core.sockets import Span
 from unspool.kernels import reference
 from unspool.models import batch
 from unspool.models.config import Config
+from unspool.models.planes import Planes, asked
 from unspool.models.tensors import Rows
 from unspool.models.torch_store import store_of
 from unspool.models.weights import EMBEDDING, HEAD, NORM
@@ -67,8 +68,9 @@ class Decoder:
     ) -> None:
         self.config, self.fingerprint, self.notes = config, fingerprint, notes
         self.vocab, self.context = config.vocab, config.context
+        self.layers, self.width, self.tied = config.layers, config.width, config.tied
         self.embedding = weights[EMBEDDING]
-        self.layers = [Layer(weights, layer) for layer in range(config.layers)]
+        self.stack = [Layer(weights, layer) for layer in range(config.layers)]
         self.norm = weights[NORM]
         self.head = self.embedding if config.tied else weights[HEAD]
         self.device = str(self.embedding.device)
@@ -77,24 +79,32 @@ class Decoder:
     def score(self, spans: Sequence[Span]) -> Rows:
         """Logits [wanted tokens, vocab] in the type of the weights."""
         config, where = self.config, self.embedding.device
+        hidden, layers = asked(spans, self.layers, self.width)
+        inner: dict[int, Tensor] = {}
+        wanted = torch.tensor(batch.wanted(spans), dtype=torch.long, device=where)
         rope, wide = config.rope, torch.promote_types(self.embedding.dtype, torch.float32)
         turned = reference.angles(batch.positions(spans), rope.frequencies, rope.factor)
         cos, sin = (t.to(wide).to(where) for t in turned)
         x = self.embedding[torch.tensor(batch.tokens(spans), dtype=torch.long, device=where)]
-        for i, layer in enumerate(self.layers):
+        for i, layer in enumerate(self.stack):
+            if i in layers:
+                inner[i] = self._logits(x[wanted])
             normed = reference.rms_norm(x, layer.attention_norm, config.eps)
             x = x + self._attention(i, normed, cos, sin, spans)
             normed = reference.rms_norm(x, layer.mlp_norm, config.eps)
             x = x + layer.down(reference.swiglu(layer.gate(normed), layer.up(normed)))
-        last = x[torch.tensor(batch.wanted(spans), dtype=torch.long, device=where)]
-        last = reference.rms_norm(last, self.norm, config.eps)
-        return Rows(F.linear(last, self.head[: self.vocab]))
+        states = reference.rms_norm(x if hidden else x[wanted], self.norm, config.eps)
+        logits = self._logits(states[wanted] if hidden else states)
+        return Rows(logits, Planes(spans, states if hidden else None, inner))
+
+    def _logits(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.head[: self.vocab])
 
     def _attention(
         self, index: int, x: Tensor, cos: Tensor, sin: Tensor, spans: Sequence[Span]
     ) -> Tensor:
         """x: [tokens, width] of all spans; each span attends to its own keys."""
-        config, layer = self.config, self.layers[index]
+        config, layer = self.config, self.stack[index]
         q = layer.q(x).view(len(x), config.heads, config.size)
         k = layer.k(x).view(len(x), config.kv_heads, config.size)
         v = layer.v(x).view(len(x), config.kv_heads, config.size)
@@ -119,5 +129,5 @@ class Decoder:
 
     def close(self) -> None:
         """Free the weights."""
-        self.layers.clear()
+        self.stack.clear()
         self.embedding = self.head = self.norm = torch.empty(0)

@@ -24,7 +24,9 @@ from unspool.models import batch
 from unspool.models.fingerprint import fingerprint
 from unspool.models.hf_attention import Packed, instead
 from unspool.models.hf_check import reason_to_run_alone, require_causal
+from unspool.models.hf_planes import Given, Wish, depth, given, joined
 from unspool.models.hf_rope import LengthDependent, length_dependent
+from unspool.models.planes import Planes, asked
 from unspool.models.tensors import Rows, as_arrays
 
 NO_LIMIT = 2**20  # context of a model whose config states none
@@ -49,7 +51,9 @@ class CausalLM:
         reason = reason_to_run_alone(self)
         self.remembers = reason is None
         name = type(model).__name__
-        self.notes = (*notes, f"{name} runs through transformers, in numerics 'reference'")
+        self.layers, self.width, said = depth(model)
+        self.tied = bool(getattr(text, "tie_word_embeddings", False))
+        self.notes = (*notes, f"{name} runs through transformers, in numerics 'reference'", *said)
         if reason is not None:
             self.notes += (f"{name} reads each text alone and whole, without memory: {reason}",)
         facts = sorted((k, repr(v)) for k, v in model.config.to_dict().items() if k[0] != "_")
@@ -59,52 +63,68 @@ class CausalLM:
     @torch.no_grad()
     def score(self, spans: Sequence[Span]) -> Rows:
         """Logits [wanted tokens, vocab] in float32 or float64."""
+        wish = Wish(*asked(spans, self.layers, self.width))
         if self.remembers:
-            return self._rows(self.packed(Packed(spans)))
+            return self._rows(spans, self._packed(Packed(spans), wish))
         for span in spans:
             if span.start:
                 raise ModelError(
                     f"a text was continued at token {span.start}, but this model reads texts whole "
                     f"({self.notes[-1]}): use the memory 'none'"
                 )
-        return self._rows(torch.cat([self._alone(span) for span in spans]))
+        return self._rows(spans, joined([self._alone(span, wish) for span in spans]))
 
     def packed(self, packed: Packed) -> Tensor:
         """[wanted tokens, width of the head] in one forward of all spans."""
+        return self._packed(packed, Wish()).logits
+
+    def plain(self, tokens: Sequence[int], rows: int = 1) -> Tensor:
+        """[rows, width of the head]: the last rows of an ordinary forward of one text."""
+        return self._plain(tokens, rows, Wish()).logits
+
+    def _packed(self, packed: Packed, wish: Wish) -> Given:
         where, spans = self.model.device, packed.spans
-        rows = torch.tensor(batch.wanted(spans), dtype=torch.long, device=where)
+        wanted = batch.wanted(spans)
+        rows = torch.tensor(wanted, dtype=torch.long, device=where)
         keep = {"logits_to_keep": rows} if self.takes_rows else {}
         with instead(self.model.config):
-            out: Tensor = self.model(
+            out = self.model(
                 input_ids=torch.tensor([batch.tokens(spans)], device=where),
                 position_ids=torch.tensor([batch.positions(spans)], device=where),
                 use_cache=False,
                 packed=packed,
                 **keep,
-            ).logits[0]
-        return out if self.takes_rows else out[rows]
+                **wish.flags,
+            )
+        logits = out.logits[0] if self.takes_rows else out.logits[0][rows]
+        return given(self.model, out, logits, wanted, wish)
 
-    def plain(self, tokens: Sequence[int], rows: int = 1) -> Tensor:
-        """[rows, width of the head]: the last rows of an ordinary forward of one text."""
+    def _plain(self, tokens: Sequence[int], rows: int, wish: Wish) -> Given:
         if self.rope is not None:
             self.rope.reset()
-        keep = {"logits_to_keep": rows} if self.takes_rows else {}
+        keep = {"logits_to_keep": max(rows, 1)} if self.takes_rows else {}  # 0 would be all
         ids = torch.tensor([tokens], device=self.model.device)
         with torch.no_grad():
-            out: Tensor = self.model(input_ids=ids, use_cache=False, **keep).logits[0]
-        return out[len(out) - rows :]
+            out = self.model(input_ids=ids, use_cache=False, **keep, **wish.flags)
+            logits = out.logits[0][out.logits.shape[1] - rows :]
+            return given(self.model, out, logits, range(len(tokens) - rows, len(tokens)), wish)
 
-    def _alone(self, span: Span) -> Tensor:
-        end = len(span.tokens)
-        if self.rope is None or end <= self.rope.original or not span.rows:
-            return self.plain(span.tokens, max(span.rows, 1))[: span.rows]
+    def _alone(self, span: Span, wish: Wish) -> Given:
+        tokens, end = span.tokens, len(span.tokens)
+        if self.rope is None or end <= self.rope.original or not (span.rows or wish.hidden):
+            return self._plain(tokens, span.rows, wish)
         # Each row as the model gives it for the text up to there: later tokens would change it.
-        each = (self.plain(span.tokens[:i]) for i in range(end - span.rows + 1, end + 1))
-        return torch.cat(list(each))
+        first = end - span.rows
+        start = min(first, self.rope.original) if wish.hidden else first
+        parts = [self._plain(tokens[:start], 0, wish)] if wish.hidden and start else []
+        each = (self._plain(tokens[: i + 1], int(i >= first), wish) for i in range(start, end))
+        return joined([*parts, *(part.last() for part in each)])
 
-    def _rows(self, logits: Tensor) -> Rows:
-        wide = torch.promote_types(logits.dtype, torch.float32)
-        return Rows(logits[:, : self.vocab].to(wide))
+    def _rows(self, spans: Sequence[Span], given: Given) -> Rows:
+        wide = torch.promote_types(given.logits.dtype, torch.float32)
+        inner = {layer: rows[:, : self.vocab] for layer, rows in given.inner.items()}
+        planes = Planes(spans, given.states, inner)
+        return Rows(given.logits[:, : self.vocab].to(wide), planes)
 
     def close(self) -> None:
         """Let go of the model, left as it was found."""
@@ -184,13 +204,13 @@ def wrap(model: Any, device: str | None, dtype: Any) -> CausalLM:
         raise ModelError(
             f"{type(model).__name__} has no language-model head: load it with AutoModelForCausalLM"
         )
-    for name, asked, has in (
+    for name, want, has in (
         ("device", device, str(model.device)),
         ("dtype", dtype, str(model.dtype).removeprefix("torch.")),
     ):
-        if asked is not None and str(asked).removeprefix("torch.") not in (has, "auto"):
+        if want is not None and str(want).removeprefix("torch.") not in (has, "auto"):
             raise ParameterError(
-                f"{name} = {str(asked)!r}, but the loaded model has {has}: move it first, or leave "
+                f"{name} = {str(want)!r}, but the loaded model has {has}: move it first, or leave "
                 f"{name} out",
                 name,
             )

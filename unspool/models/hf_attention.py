@@ -22,12 +22,14 @@ from unspool.models.rope import UnsupportedError
 from unspool.models.torch_store import store_of
 
 NAME = "unspool"
-# Arguments that change no number here: masks and places are the spans', dropout is off in eval.
+# Arguments that change no number here: masks and places are the spans', dropout is off in eval,
+# hidden states are gathered by who calls the layers.
 NEUTRAL = {
     "position_ids",
     "position_embeddings",
     "use_cache",
     "return_dict",
+    "output_hidden_states",
     "is_causal",
     "dropout",
 }

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from unspool.core.errors import ModelError
 from unspool.core.sockets import Span
 from unspool.kernels.layer import step as words
-from unspool.kernels.layer.pages import KINDS, Layout
+from unspool.kernels.layer.pages import KINDS, PAGE, Layout
 from unspool.kernels.layer.queries import attended
 from unspool.kernels.machine.team import Team
 from unspool.kernels.reading.facts import RowFacts
+from unspool.kernels.reading.similarity import similarity
+from unspool.models.blocks import Pool
 from unspool.models.buffers import Buffers
 from unspool.models.config import Config
 from unspool.models.fingerprint import fingerprint
@@ -26,6 +28,7 @@ from unspool.models.native_weights import Weights, read
 from unspool.models.options import Options
 from unspool.models.packed import Packer
 from unspool.models.pages import pages_of
+from unspool.models.planes import Planes, asked
 from unspool.models.program import Forward, scratch_bytes
 from unspool.models.weights import Stored, expected, gguf_name
 
@@ -55,9 +58,12 @@ class Native:
         self.config, self.weights, self.fingerprint = config, weights, name
         self.numerics, self.notes = numerics, notes
         self.vocab, self.context = config.vocab, config.context
+        self.layers, self.width, self.tied = config.layers, config.width, config.tied
         self.closed = False
         self.threads = options.threads or cores()
         self.layout = Layout(config.layers, config.kv_heads, config.size, KINDS[options.kv])
+        self.token_bytes = self.layout.page // PAGE
+        self.pool = Pool(self.layout)
         self.team = Team(self.threads, scratch_bytes(config))
         self.buffers = Buffers(config, weights.forms(numerics))
         self.forward = Forward(config, weights, self.buffers, self.layout, numerics)
@@ -66,6 +72,7 @@ class Native:
         """Logits [wanted tokens, vocab] in float32, a view that holds until the next forward."""
         if self.closed:
             raise ModelError("the model is closed: load it again")
+        hidden, layers = asked(spans, self.layers, self.width)
         rows = sum(len(span.tokens) for span in spans)
         wanted = sum(span.rows for span in spans)
         last = max(span.start + len(span.tokens) for span in spans)
@@ -76,7 +83,7 @@ class Native:
         if self.vocab != buffers.vocab:  # its tokenizer has fewer
             buffers.look_at(self.vocab)
             self.forward.build()
-        place(spans, self.layout, buffers)
+        place(spans, self.pool, buffers)
         plan = attended(buffers.positions[:rows], self.config.kv_heads, self.threads)
         if plan.slots > buffers.slots:
             buffers.grow_slots(plan.slots)
@@ -85,9 +92,21 @@ class Native:
         step[words.ROWS], step[words.WANTED] = rows, wanted
         step[words.ATTENDED], step[words.QUERIES] = len(plan.queries), plan.queries.ctypes.data
         step[words.MERGED], step[words.MERGES] = len(plan.merges), plan.merges.ctypes.data
-        self.team.run(self.forward.program(wanted), step)
+        if layers:
+            step[words.WORDS :] = 0
+            step[[words.WORDS + layer for layer in layers]] = wanted
+        self.team.run(self.forward.program(wanted, hidden, layers), step)
         facts = RowFacts(buffers.facts.table[:wanted], buffers.facts.records[:wanted])
-        return Rows(buffers.logits[:wanted, : self.vocab], facts)
+        return Rows(buffers.logits[:wanted, : self.vocab], facts,
+                    self._planes(spans, rows, hidden, layers))
+
+    def _planes(self, spans: Sequence[Span], rows: int, hidden: bool,
+                layers: Sequence[int]) -> Planes:
+        """What the forward left besides the rows, as views that hold until the next."""
+        buffers = self.buffers
+        states = buffers.room_for_hidden()[:rows, : self.width] if hidden else None
+        inner = {layer: buffers.room_for_inner(layer)[:, : self.vocab] for layer in layers}
+        return Planes(spans, states, inner)
 
     def close(self) -> None:
         """End the threads and free the weights."""
@@ -96,14 +115,14 @@ class Native:
             self.team.close()
             self.forward.close()
             self.buffers.close()
-            del self.weights
+            del self.weights, self.pool
 
 
 class Rows:
-    """Scores of a forward that has been computed."""
+    """Scores of a forward that has been computed. All is asked for before the next forward."""
 
-    def __init__(self, logits: NDArray[np.float32], facts: RowFacts) -> None:
-        self._logits, self._facts = logits, facts
+    def __init__(self, logits: NDArray[np.float32], facts: RowFacts, planes: Planes) -> None:
+        self._logits, self._facts, self._planes = logits, facts, planes
 
     def rows(self) -> NDArray[np.float32]:
         return self._logits
@@ -112,15 +131,29 @@ class Rows:
         """What the head's pass over the vocabulary found out about the rows."""
         return self._facts
 
+    def hidden(self, span: int) -> NDArray[np.float32]:
+        """[rows, width], a copy: the last hidden states, see `planes`, of a span that asked."""
+        states: NDArray[np.float32] = self._planes.hidden(span).copy()
+        return states
 
-def place(spans: Sequence[Span], layout: Layout, buffers: Buffers) -> None:
+    def similarity(self, span: int) -> list[float]:
+        """[rows]: the largest cosine of each of these states with those of all tokens before."""
+        return similarity(self._planes.text(span), self._planes.spans[span].rows)
+
+    def inner(self, span: int, layer: int) -> NDArray[np.float32]:
+        """[rows, vocab], a copy: the logits of an inner layer that the span asked for."""
+        logits: NDArray[np.float32] = self._planes.logits(span, layer).copy()
+        return logits
+
+
+def place(spans: Sequence[Span], pool: Pool, buffers: Buffers) -> None:
     """Write down which token of which text each row is, and which rows want logits."""
     at = chosen = 0
     for span in spans:
         count = len(span.tokens)
         end = at + count
-        pages = pages_of(span.lease, layout)
-        pages.room(span.start + count)
+        pages = pages_of(span.lease, pool)
+        pages.room(span.start, count)
         if count == 1:  # slices cost more than numbers
             buffers.tokens[at], buffers.positions[at] = span.tokens[0], span.start
             buffers.tables[at] = pages.table

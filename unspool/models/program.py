@@ -1,7 +1,8 @@
 """The forward of a decoder of the Llama families, as a program of kernels.
 
 One list of operations, written as one would say it: embed; in each layer norm, project, turn and
-store the keys, attend, project, norm, gate, project; then norm and the head. It knows no spans.
+store the keys, attend, project, norm, gate, project; then norm and the head. Where hidden states or
+inner layers are asked for, another list has a few operations more. It knows no spans.
 """
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from unspool.kernels.machine.jit import Kernel
 from unspool.kernels.machine.team import Program
 from unspool.kernels.machine.words import word_of
 from unspool.kernels.weights import embed, matmul, projection
+from unspool.kernels.weights.activations import F32
 from unspool.models.buffers import SLACK, Buffers, address
 from unspool.models.config import Config
 from unspool.models.native_weights import Layer, Linear, Weights, form_of
@@ -47,26 +49,56 @@ class Operations:
 
 
 class Forward:
-    """The programs of a model: with the head, and without for forwards that want no logits."""
+    """The programs of a model: with the head, and without for forwards that want no logits; with
+    hidden states of every row, and with logits of inner layers, once these are asked for."""
 
     def __init__(self, config: Config, weights: Weights, buffers: Buffers, layout: Layout,
                  numerics: str) -> None:
         self.config, self.weights, self.buffers = config, weights, buffers
         self.layout, self.numerics = layout, numerics
+        self.deep: dict[tuple[bool, bool, bool], Program] = {}
+        self.inner: frozenset[int] = frozenset()  # layers that were ever asked for
         self.build()
 
-    def program(self, wanted: int) -> Program:
+    def program(self, wanted: int, hidden: bool = False, layers: Sequence[int] = ()) -> Program:
+        """For `wanted` rows of logits; `layers`: inner ones whose logits these want too."""
+        if hidden or (wanted and layers):
+            return self._deeper(wanted > 0, hidden, layers if wanted else ())
         return self.whole if wanted else self.silent
 
     def build(self) -> None:
         """Again, after the buffers have moved."""
-        ops = Operations()
-        self._embed(ops)
-        for index, layer in enumerate(self.weights.layers):
-            self._layer(ops, index, layer)
+        self.deep.clear()
+        ops = self._stack(frozenset(), hidden=False)
         self.silent = Program(ops.rows, ops.keep)
         self._head(ops)
         self.whole = Program(ops.rows, ops.keep)
+
+    def _deeper(self, head: bool, hidden: bool, layers: Sequence[int]) -> Program:
+        """One program serves whatever layers are asked for, and words of the step leave out those
+        that are not: there are few programs, and threads may look at an old one for ever."""
+        if not self.inner.issuperset(layers):
+            self.inner |= frozenset(layers)
+            self.deep.clear()
+        which = head, hidden, bool(layers)
+        if which not in self.deep:
+            ops = self._stack(self.inner if layers else frozenset(), hidden)
+            if head:
+                self._head(ops)
+            self.deep[which] = Program(ops.rows, ops.keep)
+        return self.deep[which]
+
+    def _stack(self, inner: frozenset[int], hidden: bool) -> Operations:
+        """All that comes before the head."""
+        ops = Operations()
+        self._embed(ops)
+        for index, layer in enumerate(self.weights.layers):
+            if index in inner:
+                self._inner(ops, index)
+            self._layer(ops, index, layer)
+        if hidden:
+            self._hidden(ops)
+        return ops
 
     def _embed(self, ops: Operations) -> None:
         matrix, x = self.weights.embedding, self.buffers.x
@@ -103,6 +135,21 @@ class Forward:
         attend = attention.attend(group, config.size, self.layout.kind)
         ops.add(attend, args, words.ATTENDED, config.kv_heads)
         ops.add(attention.merge, args, words.MERGED, config.kv_heads)
+
+    def _inner(self, ops: Operations, index: int) -> None:
+        """Logits of what `index` layers made of the rows that are wanted: no norm, as DoLa has it
+        (arXiv:2309.03883). The product is the head's, so a row's bits are its own."""
+        head, x, count = self.weights.head, self.buffers.x, words.WORDS + index
+        for form in head.forms(self.numerics):
+            ops.add(rowwise.chosen, self._row(x, self.config.width, form), count, 1)
+        self._linear(ops, head, self.buffers.room_for_inner(index), count)
+
+    def _hidden(self, ops: Operations) -> None:
+        """The last norm of every row, as floats: what the head would multiply."""
+        config, x, out = self.config, self.buffers.x, self.buffers.room_for_hidden()
+        args = [address(x), x.strides[0], config.width, F32, address(out), out.strides[0], 0, 0, 0,
+                address(self.weights.norm), word_of(config.eps), 0]
+        ops.add(rowwise.norm, args, words.ROWS, 1)
 
     def _head(self, ops: Operations) -> None:
         """Norm, logits and their facts, of the rows that are wanted."""

@@ -23,7 +23,7 @@ from unspool.rules.rule import RuleValue, rule
 
 
 def start(rule: RuleValue, prompt: Sequence[int]) -> float:
-    return 2 * rule.numbers[0]
+    return float(2 * rule.numbers[0])
 
 
 def after(rule: RuleValue, mu: float, token: int, fact: Candidate) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from unspool.core.history import History
 from unspool.core.prefix import Candidate
+from unspool.core.schedule import Schedule
 from unspool.kernels.reading.noise import Place
 from unspool.kernels.shaping.recipe import Number, Operation
 
@@ -48,10 +49,11 @@ KINDS: dict[str, Kind] = {}
 
 @dataclass(frozen=True, slots=True)
 class RuleValue:
-    """One rule with its numbers, and what of it is no number."""
+    """One rule with its numbers, and what of it is no number. In a request a number may be a
+    schedule; each row is shaped by the rule as it is at that step."""
 
     name: str
-    numbers: tuple[float, ...] = ()
+    numbers: tuple[Any, ...] = ()
     data: Hashable = ()
     digest: int = field(init=False, repr=False, compare=False)  # data may be long
 
@@ -80,7 +82,9 @@ class RuleValue:
         numbers, defaults = list(self.numbers), list(self.kind.defaults)
         while numbers and numbers[-1] == defaults[len(numbers) - 1]:
             numbers.pop()
-        parts = [f"{n:g}" for n in numbers] + ([brief(self.data)] if self.data != () else [])
+        parts = [str(n) if isinstance(n, Schedule) else f"{n:g}" for n in numbers]
+        if self.data != ():
+            parts.append(brief(self.data))
         return f"{self.name}({', '.join(parts)})"
 
 
@@ -122,11 +126,12 @@ def rule(operation: Operation | None = None, *, recalls: bool = False,
         defaults = tuple(None if p.default is Parameter.empty else p.default for p in taken)
         KINDS[name] = Kind(function, defaults, operation, recalls, start, after, pack, words, entry)
 
-        def make(*numbers: float, data: Hashable = ()) -> RuleValue:
+        def make(*numbers: float | Schedule, data: Hashable = ()) -> RuleValue:
             given = [*numbers, *defaults[len(numbers):]]
             if len(numbers) > len(taken) or None in given:
                 raise TypeError(f"{name} takes {len(taken)} numbers, not {len(numbers)}")
-            return RuleValue(name, tuple(float(n) for n in given if n is not None), data)
+            return RuleValue(name, tuple(n if isinstance(n, Schedule) else float(n)
+                                         for n in given if n is not None), data)
 
         make.__doc__, make.__name__ = function.__doc__, name
         return make

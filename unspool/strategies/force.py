@@ -17,14 +17,15 @@ CHUNK = 64  # tokens judged in one forward: bounds the rows of scores that exist
 
 @dataclass(frozen=True, slots=True)
 class Force:
-    """Write exactly `text` (token ids), whatever the picks are."""
+    """Write exactly `text` (token ids), whatever the picks are. In the middle of a program it is
+    what every living text goes on with."""
 
     text: tuple[int, ...]
     reads: ClassVar[Reading] = PICK
     searching: ClassVar[bool] = False
 
     def open(self, job: Job) -> Iterable[Edit]:
-        return [Draft(job.branches[0], self.text[:CHUNK])]
+        return [Draft(branch, self.text[:CHUNK]) for branch in job.live]
 
     def decide(self, job: Job, slots: Slots) -> Iterable[Edit]:
         for branch in job.live:
@@ -33,7 +34,7 @@ class Force:
                 raise ParameterError(f"the forced text ends after {branch.written} tokens and no "
                                      "stop ends it there: limit max_new_tokens to its length")
             yield from (Extend(branch, candidate) for candidate in judged)
-            done = branch.written + len(judged)
+            done = branch.written - branch.since + len(judged)
             yield Draft(branch, self.text[done:done + CHUNK])
 
     def ranked(self, job: Job) -> list[tuple[Branch, float]]:

@@ -130,12 +130,8 @@ def test_masked_keys_are_never_multiplied():
 def spoil(shape, text, tokens):
     """Overwrite keys and values by NaN."""
     for token in tokens:
-        page = token // pages.PAGE
-        for slab in text.slabs:
-            if page < slab.shape[3]:
-                break
-            page -= slab.shape[3]
-        numbers = slab.view(np.float32)[shape.layer, :, :, page]
+        page = text.pool.view(text.numbers[token // pages.PAGE])
+        numbers = page.view(np.float32)[shape.layer]
         keys = numbers[:, 0].reshape(shape.kv_heads, -1, pages.PAGE)
         keys[:, :, token % pages.PAGE] = math.nan
         numbers[:, 1].reshape(shape.kv_heads, pages.PAGE, -1)[:, token % pages.PAGE] = math.nan
@@ -203,10 +199,10 @@ def test_a_batch_and_each_alone():
 def test_how_the_memory_was_made(reserve):
     text, rows = written(PLAIN, 300)
     other, _ = written(PLAIN, 300, text=PLAIN.text(reserve))
-    assert [len(t.slabs) > 1 for t in (text, other)] == [True, reserve < 300]
+    assert [len(t.pool.slabs) > 1 for t in (text, other)] == [True, reserve < 300]
     want = last_rows(PLAIN, text, rows, 4)
     assert_same(last_rows(PLAIN, other, rows, 4), want)
-    assert_same(last_rows(PLAIN, other.copy(300), rows, 4), want)
+    assert_same(last_rows(PLAIN, other.share(300), rows, 4), want)
 
 
 @settings(max_examples=25)

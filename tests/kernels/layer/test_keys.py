@@ -95,9 +95,9 @@ def test_int8_at_its_edges():
 def test_other_layers_and_tokens_are_left_alone():
     shape = Shape()
     text, _ = written(shape, 40)
-    before = [slab.copy() for slab in text.slabs]
+    before = [slab.copy() for slab in text.pool.slabs]
     Forward(shape, shape.rows(1, seed=9), [(text, 17)]).write()
-    assert all((a[0] == b[0]).all() for a, b in zip(before, text.slabs, strict=True))
+    assert all((a[0] == b[0]).all() for a, b in zip(before, text.pool.slabs, strict=True))
     k, v = stored(shape, text, 40)
     other, others = stored(shape, written(shape, 40)[0], 40)
     same = np.arange(40) != 17

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,19 @@ def load(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
                                  do_sample=sampled, logits_processor=[tick], **how)
         return clock.answer(out[:, ids.shape[1]:].tolist())
 
+    def search(prompt: Sequence[int], new: int, way: dict[str, float]) -> dict[str, Any]:
+        ids = torch.tensor([prompt])
+        how = dict(way)
+        if "n" in how:
+            how |= {"num_return_sequences": how.pop("n"), "do_sample": True, "top_k": 0}
+        torch.manual_seed(0)
+        begun = time.perf_counter()
+        with torch.inference_mode():
+            out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=new,
+                                 **how)
+        spent = time.perf_counter() - begun
+        return {"seconds": spent, "token_ids": out[:, ids.shape[1]:].tolist()}
+
     facts = {
         "version": transformers.__version__,
         "threads": torch.get_num_threads(),
@@ -45,7 +59,7 @@ def load(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         "build": f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, "
                  f"attention {model.config._attn_implementation}",
     }
-    return facts, {"write": write}
+    return facts, {"write": write, "search": search}
 
 
 if __name__ == "__main__":

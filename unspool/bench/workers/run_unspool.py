@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -28,6 +29,12 @@ def load(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
                 outputs[event.index] = event.output
         return clock.answer([list(output.token_ids) for output in outputs])
 
+    def search(prompt: Sequence[int], new: int, way: dict[str, float]) -> dict[str, Any]:
+        begun = time.perf_counter()
+        output = lm.generate(list(prompt), max_new_tokens=new, ignore_eos=True, seed=0, **way)
+        spent = time.perf_counter() - begun
+        return {"seconds": spent, "token_ids": [list(one.token_ids) for one in output.choices]}
+
     facts = {
         "version": unspool.__version__,
         "threads": settings.get("threads", int(os.environ["OMP_NUM_THREADS"])),
@@ -36,7 +43,7 @@ def load(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         "build": f"python {platform.python_version()}, {known('numba')}, {known('numpy')}",
         "notes": list(lm.notes),
     }
-    return facts, {"write": write}
+    return facts, {"write": write, "search": search}
 
 
 def known(package: str) -> str:

@@ -14,7 +14,7 @@ from unspool.kernels.weights.activations import encode
 
 OPERATION = "void(int64, int64, int64, int64, int64)"
 
-# Words of all three: the row and its size in floats, then the form and where the codes go.
+# Words of all: the row and its size in floats, then the form and where the codes go.
 IN, IN_STRIDE, SIZE, FORM, CODES, C_STRIDE, SCALES, SUMS, S_STRIDE = range(9)
 WEIGHT, EPS, GATHER = 9, 10, 11  # of norm: GATHER 1: unit i is row CHOSEN[i] of the forward
 PARTS = 9  # of gate: units of a row; its input is [gate | up], each SIZE floats
@@ -52,6 +52,15 @@ def copy(args: int, step: int, first: int, last: int, scratch: int) -> None:
     for row in range(first, last):
         x = read_i64(args + 8 * IN) + row * read_i64(args + 8 * IN_STRIDE)
         finish(args, row, 0, x, read_i64(args + 8 * SIZE))
+
+
+@kernel(OPERATION)
+def chosen(args: int, step: int, first: int, last: int, scratch: int) -> None:
+    """The encoding of the rows that want logits. A unit is a row."""
+    for unit in range(first, last):
+        row = read_i64(read_i64(step + 8 * CHOSEN) + 8 * unit)
+        x = read_i64(args + 8 * IN) + row * read_i64(args + 8 * IN_STRIDE)
+        finish(args, unit, 0, x, read_i64(args + 8 * SIZE))
 
 
 @inner

@@ -1,7 +1,8 @@
 """The words of one forward, which every operation of a program may read, and those of its rows.
 
 A forward reads ROWS tokens, packed one after the other whatever text they belong to. WANTED of
-them get a row of logits.
+them get a row of logits. Behind the last word stands one more for each layer: WANTED where the
+logits of this inner layer are asked for, else 0.
 """
 from __future__ import annotations
 

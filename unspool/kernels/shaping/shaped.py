@@ -26,7 +26,7 @@ from unspool.kernels.reading.facts import (
 )
 from unspool.kernels.reading.logits import Compiled
 from unspool.kernels.reading.noise import Place, bits
-from unspool.kernels.reading.plain import Floats, Ids, top_ids
+from unspool.kernels.reading.plain import Floats, Ids
 from unspool.kernels.reading.top import DIGITS, sorted_rows, top_of_rows
 from unspool.kernels.shaping import row as at
 from unspool.kernels.shaping.forms import make_dense, mass_and_entropy
@@ -152,13 +152,22 @@ class Shaped:
         begin = (self.words[ANSWER * i + BEGIN] - self.ids.ctypes.data) // 8
         return None if size < 0 else slice(begin, begin + size)
 
-    def source(self, i: int) -> NDArray[np.float32]:
-        """[V]: the logits of a row that is no list."""
+    @cached_property
+    def changed(self) -> Compiled:
+        """The copies of rows, whose facts hold as far as `top` asks for them."""
+        return Compiled(self.copies, self.facts)
+
+    def whole(self, i: int) -> tuple[Compiled, int]:
+        """Where the logits of a row that is no list are: the rows, and its number among them."""
         offset = self.words[ANSWER * i + SOURCE] - self.copies.ctypes.data
         place = offset // self.copies.strides[0]
         copied = 0 <= place < len(self.copies)
-        row: NDArray[np.float32] = (
-            self.copies[place] if copied else self.logits.values[self.members[i]])
+        return (self.changed, place) if copied else (self.logits, self.members[i])
+
+    def source(self, i: int) -> NDArray[np.float32]:
+        """[V]: the logits of a row that is no list."""
+        rows, number = self.whole(i)
+        row: NDArray[np.float32] = rows.values[number]
         return row
 
     def divided(self, i: int, logits: Floats) -> Floats:
@@ -198,9 +207,9 @@ class Shaped:
             own = slice(own.start, min(own.stop, own.start + count))
             found = zip(self.ids[own].tolist(), self.values[own].tolist(), strict=True)
             return [(token, value - norm) for token, value in found]
-        row = self.source(i).astype(np.float64)
-        ids = top_ids(row, count)
-        values = self.divided(i, row[ids]) - norm
+        rows, number = self.whole(i)
+        [ids], [logits] = rows.top([number], count)
+        values = self.divided(i, logits) - norm
         return [(t, v) for t, v in zip(ids.tolist(), values.tolist(), strict=True) if isfinite(v)]
 
 

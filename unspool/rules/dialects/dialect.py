@@ -24,8 +24,9 @@ class Dialect:
     `floor`: what a temperature above 0 is raised to. `most_bias`: what a bias is limited to.
     `bias_each`: a text's bias goes to each of its tokens, not to the text as a whole.
     `spares_ends`: an end token is no bad word. `xtc_spares`: XTC leaves a row alone rather than
-    take away an end token or a new line. `unlike`: what else is different in the engine and not
-    reproduced, by the parameter that shows it.
+    take away an end token or a new line. `adds_values`: the rules of a beam search see
+    log-probabilities, and its scores add up what they leave of them, not normalised. `unlike`: what
+    else is different in the engine and not reproduced, by the parameter that shows it.
     """
 
     name: str
@@ -40,4 +41,5 @@ class Dialect:
     bias_each: bool = False
     spares_ends: bool = False
     xtc_spares: bool = True
+    adds_values: bool = False
     unlike: Mapping[str, str] = field(default_factory=dict)

@@ -14,6 +14,7 @@ HF = Dialect(
     defaults={"top_k": 50},
     ties=("top_k", "typical_p"),
     spares_ends=True,
+    adds_values=True,
     unlike={"forced_bos_token_id": "transformers forces it only behind a prompt of one token; here "
                                    "it is the first token written"},
 )
