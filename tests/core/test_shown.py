@@ -12,6 +12,7 @@ from unspool.core.job import Job
 from unspool.core.prefix import Candidate
 from unspool.core.request import Request
 from unspool.core.slot import PICK
+from unspool.core.stage import REACHED, Stage
 
 
 class Scripted:
@@ -181,3 +182,78 @@ def test_what_a_token_carries_besides_does_not_count():
     assert [type(event) for event in job.events()] == [Provisional]
     job.apply([Drop(one)])
     assert job.events() == [] and job.shown.leader is other
+
+
+class Rows:
+    """What an array does when it is compared."""
+
+    def __eq__(self, other):
+        raise ValueError("the truth value of an array is ambiguous")
+
+    __hash__ = object.__hash__
+
+
+def test_facts_that_cannot_be_compared_do_no_harm():
+    """Two texts that begin alike, each with its own hidden states; the one that leads is dropped.
+    """
+    job = Job(Request((9,), Scripted(True)))
+    [root] = job.branches
+    kept = [candidate(1)._replace(state=Rows(), row=Rows()) for _ in range(2)]
+    job.apply([*(Fork(root, fact) for fact in kept), Drop(root)])
+    one, other = job.branches
+    job.apply([Extend(one, candidate(2)), Extend(other, candidate(3))])
+    assert [type(e) for e in job.events()] == [Commit, Provisional]
+    job.apply([Drop(one)])
+    assert job.events() == [Revoke(0, 1), Commit(0, (candidate(3),))]
+
+
+# ── programs ─────────────────────────────────────────────────────────────────────────────────────
+def staged(takes, first=False, count=3):
+    """A request of two stages: several texts, of which the next takes some."""
+    stages = (Stage(Scripted(first, count)), Stage(Scripted(False, takes), takes=takes))
+    job = Job(Request((9,), stages[0].strategy, program=stages))
+    [root] = job.branches
+    job.apply([Fork(root, candidate(1), choice=i) for i in range(count)] + [Drop(root)])
+    return job
+
+
+@pytest.mark.parametrize("searching", [False, True])
+def test_texts_that_the_next_stage_chooses_among_commit_what_all_share(searching):
+    job, listener = staged(1, searching), Listener()
+    listener.hear(job.events())
+    assert listener.final == {0: [candidate(1)]}
+    job.apply([Extend(b, candidate(2 + b.choice, -1.0 - b.choice)) for b in job.branches])
+    listener.hear(job.events())
+    assert listener.final == {0: [candidate(1)]} and listener.lead[0] == [candidate(2)]
+    for branch in job.branches:
+        branch.ended = Ended(REACHED)
+    job.branches[0].score = -50.0  # the second is the best now
+    job.hand_over()
+    [best] = job.branches
+    listener.hear(job.events())
+    assert [c.token for c in listener.final[0]] == [1, 3] and listener.lead[0] == []
+    job.apply([Extend(best, candidate(7))])
+    assert job.events() == [Commit(0, (candidate(7),))]
+
+
+def test_texts_that_all_go_on_are_committed_by_choice_in_the_last_stage():
+    job, listener = staged(3), Listener()
+    job.apply([Extend(b, candidate(2 + b.choice, -1.0 - b.choice)) for b in job.branches])
+    listener.hear(job.events())
+    assert listener.final == {0: [candidate(1)]}
+    for branch in job.branches:
+        branch.ended = Ended(REACHED)
+    job.hand_over()
+    listener.hear(job.events())
+    assert {i: [c.token for c in facts] for i, facts in listener.final.items()} == {
+        0: [1, 2], 1: [1, 3], 2: [1, 4]}
+
+
+def test_a_single_text_commits_at_once_in_every_stage():
+    job = staged(1, count=1)
+    assert job.events() == [Commit(0, (candidate(1),))]
+    job.apply([Extend(job.branches[0], candidate(2))])
+    assert job.events() == [Commit(0, (candidate(2),))]
+    job.branches[0].ended = Ended(REACHED)
+    job.hand_over()
+    assert job.events() == [] and job.live

@@ -1,4 +1,6 @@
 """Slots read from rows: true facts, fair picks, drafts depth by depth, faults kept to their own."""
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,9 @@ from unspool.core.edits import Draft
 from unspool.core.errors import RowError
 from unspool.core.job import Job
 from unspool.core.request import Request
+from unspool.core.schedule import ramp
 from unspool.core.slot import Reading
+from unspool.core.stage import Stage
 from unspool.engine.read import Open, read
 from unspool.kernels.reading.logits import logits_of
 from unspool.kernels.reading.noise import gumbel
@@ -360,3 +364,93 @@ def test_a_function_is_called_once_though_that_of_a_neighbour_fails(dtype):
     assert calls == [[3, 1]]
     assert isinstance(found[theirs.branch], KeyError)
     assert len(found[mine.branch]) == len(found[plain.branch]) == 1
+
+
+# ── readings that ask for more ───────────────────────────────────────────────────────────────────
+def asking(**reads):
+    """Sampling with another reading."""
+    return type("Asking", (Sample,), {"reads": Reading(**reads)})()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_noisy_ones_are_those_with_the_largest_sums_and_true_facts(dtype):
+    rules = (top_k(5), temperature(0.7))
+    [slot] = slots_of(opened(strategy=asking(perturbed=4, pick=False), rules=rules), dtype)
+    left = np.where(np.arange(VOCAB) == 5, -np.inf, ROW / 0.7)  # what top_k removed
+    values = [value for _, value in slot.perturbed]
+    assert values == sorted(values, reverse=True) and len(set(values)) == 4
+    for fact, value in slot.perturbed:
+        assert fact.processed == pytest.approx(logs(left)[fact.token], abs=1e-5)
+        assert fact.logprob == pytest.approx(logs(ROW)[fact.token], abs=1e-5)
+        assert np.isfinite(value) and value != fact.processed
+    [few] = slots_of(opened(strategy=asking(perturbed=9, pick=False), rules=rules), dtype)
+    assert len(few.perturbed) == 5 and few.perturbed[:4] == slot.perturbed
+
+
+def test_noise_of_a_search_is_of_the_text_and_of_the_place_in_a_draft():
+    strategy = asking(perturbed=VOCAB, pick=False)
+
+    def noise(written, draft=()):
+        o = opened([ROW] * (len(draft) + 1), strategy=strategy, draft=draft)
+        for token in written:
+            o.branch.settled = o.branch.settled.extend(token)
+        return [{c.token: value - c.processed for c, value in slot.perturbed}
+                for slot in slots_of(o)]
+
+    [one], [other], again = noise((2, 4)), noise((2, 5)), noise((2,), (4, 1))
+    assert all(one[t] != other[t] for t in range(VOCAB))
+    assert again[1] == one and again[0] != one  # behind the draft as behind the text
+
+
+def test_named_tokens_are_read_whatever_the_rules_left():
+    for o in (opened(strategy=asking(named=(5, 1, 3), top=1), rules=(top_k(2),)),
+              opened(strategy=asking(named=(5, 1, 3), top=1, perturbed=2), rules=(top_k(2),))):
+        [slot] = slots_of(o)
+        assert list(slot.named) == [5, 1, 3] and len(slot.top) == 1
+        assert slot.named[5].processed == -np.inf and slot.named[1] == slot.top[0]
+        assert slot.named[5].logprob == pytest.approx(logs(ROW)[5]) and slot.named[5].rank == 6
+    faulty = read_all([o := opened(strategy=asking(named=(VOCAB,)))])[o.branch]
+    assert isinstance(faulty, IndexError)
+
+
+def test_raw_ones_are_those_of_the_model_without_what_has_no_chance():
+    rules = (temperature(0.2), top_k(1))
+    [slot] = slots_of(opened(strategy=asking(raw=3), rules=rules))
+    assert [t for t, _ in slot.raw] == [1, 3, 4]
+    assert [v for _, v in slot.raw] == pytest.approx(sorted(logs(ROW))[:-4:-1])
+    cut = np.where(np.arange(VOCAB) < 2, ROW, -np.inf)  # as a mix may leave it
+    [slot] = slots_of(opened([cut], strategy=asking(raw=3)))
+    assert [t for t, _ in slot.raw] == [1, 0]
+    assert np.exp([v for _, v in slot.raw]).sum() == pytest.approx(1)
+
+
+def test_what_the_forward_read_besides_is_put_where_it_belongs():
+    turn = SimpleNamespace(similarity=[0.25, 0.5, 0.75], states=np.eye(3))
+    o = opened(strategy=asking(top=2, similarity=True, hidden=True), draft=(1, 3))
+    o.turn = turn
+    slots = slots_of(o)
+    assert [slot.similarity for slot in slots] == turn.similarity
+    for depth, slot in enumerate(slots):
+        for fact in (slot.pick, slot.drafted, *slot.top):
+            assert fact is None or fact.state.tolist() == turn.states[depth].tolist()
+
+
+def test_an_uncertain_place_is_measured_before_the_rules_where_a_stage_ends_by_it():
+    p = np.exp(logs(ROW))
+    for most, want in ((None, 0.0), (9.0, -(p * np.log2(p)).sum())):
+        stage = Stage(Sample(), entropy_above=most)
+        [slot] = slots_of(opened(rules=(greedy(),), program=(stage, Stage(Sample()))))
+        assert slot.entropy == pytest.approx(want)
+
+
+def test_rules_are_those_of_the_stage_with_the_numbers_of_the_step():
+    falling = temperature(ramp(2.0, 1.0, 2))
+    stages = (Stage(Sample(), (0,)), Stage(Sample(), (1, 2)))
+    o = opened(rules=(greedy(), falling, top_k(4)), program=stages, draft=(1, 3, 2))
+    assert [slot.pick.processed for slot in slots_of(o)] == [0.0] * 4  # the first: greedy
+    o.branch.stage, o.branch.since = 1, 0
+    left = [c.processed for c in (slot.drafted for slot in slots_of(o)) if c is not None]
+    kept = np.sort(ROW)[-4:]
+    want = [logs(kept / t)[list(kept).index(ROW[token])] if ROW[token] in kept else -np.inf
+            for t, token in zip((2.0, 1.5, 1.0), (1, 3, 2), strict=True)]
+    assert left == pytest.approx(want)

@@ -52,8 +52,10 @@ def definition(row, recipe):
         number = step.numbers[0] if step.numbers else 0.0
         p = np.exp(logs([v for _, v in left]))
         if step.name == "temperature":
+            gaps = -np.diff([v for _, v in left])  # rounding may make a tie of a small one, or not
+            nearest = min(nearest, gaps[gaps > 0].min(initial=1))
             left = [(i, (v - left[0][1]) / number) for i, v in left]
-            left.sort(key=lambda e: (-e[1], e[0]))  # rounding may have made a tie
+            left.sort(key=lambda e: (-e[1], e[0]))
             continue
         if step.name == "greedy":
             keep = 1

@@ -20,6 +20,7 @@ from unspool.mixes import (
     Ensemble,
     Experts,
     Guidance,
+    LogProbabilities,
 )
 from unspool.rules import (
     greedy,
@@ -122,9 +123,11 @@ MIXED = {
         Ensemble((2.0, 1.0, 0.5), (OTHERS, AGAIN), "log"),)),
     "attribute": Setting(Sample(), WARM, mixes=(Attribute(BAG, 2.0, 12),)),
     "boost": Setting(Sample(), (LATE, top_k(12)), mixes=(BOOST,)),
+    "log-probabilities": Setting(Beam(3, n=3), COUNTING, seeded=False,
+                                 mixes=(LogProbabilities(),)),
     "all, contrastive": Setting(Contrastive(3, 0.5), UNLIKE, seeded=False,
                                 mixes=(ENSEMBLE, DOLA, GUIDANCE, Attribute(BAG), BOOST)),
-    "all, gated": Setting(Gated(3, 3.2, 3, 4), WARM, mixes=(DOLA, GUIDANCE, BOOST)),
+    "all, gated": Setting(Gated(3, 3.2, 3, 4), WARM, mixes=(DOLA, GUIDANCE, BOOST), seeded=None),
 }
 
 FALLING = temperature(ramp(1.5, 0.4, 8))
@@ -167,7 +170,7 @@ PROGRAMS = {
     "all searches": program(
         Stage(StochasticBeam(4)), Stage(DiverseBeam(4, n=4, groups=2, penalty=0.5), takes=4),
         Stage(LexicalBeam(3, n=3, longest=NEW, words=(((4,), (9,)),)), takes=3),
-        Stage(Gated(3, 3.0, 2, 4, 2), takes=2), Stage(ChainOfThought(2), takes=2),
+        Stage(Gated(3, 3.0, 2, 4, 3), takes=2), Stage(ChainOfThought(2), takes=3),
         ends=[Tokens(2), Tokens(2), Tokens(2), Tokens(2)], rules=(LATE, *COUNTING[:5])),
 }
 assert END not in (4, 9, 2, 6)

@@ -85,8 +85,8 @@ def on_blas() -> Subject:
     """Not a subject of the laws: the float32 decoder whose products go through BLAS, held to bits.
     """
 
-    def build(vocab: int, threads: int = 1) -> Any:
-        sizes = {**SIZES, "hidden_size": 320, "intermediate_size": 512}
+    def build(vocab: int, threads: int = 1, **seed: int) -> Any:
+        sizes = {**SIZES, "hidden_size": 320, "intermediate_size": 512, **seed}
         decoder = tiny(dtype="float32", vocab_size=vocab, **sizes)
         for layer in decoder.stack:
             for name in ("q", "k", "v", "out", "gate", "up", "down"):

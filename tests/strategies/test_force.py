@@ -6,7 +6,9 @@ from unspool.core.job import Job
 from unspool.core.prefix import Candidate
 from unspool.core.request import Request
 from unspool.core.slot import Slot
+from unspool.core.stage import Stage
 from unspool.stops.length import MaxNew
+from unspool.stops.stage import EndOfStage, Tokens
 from unspool.stops.tokens import EndTokens
 from unspool.strategies import Force
 from unspool.strategies.force import CHUNK
@@ -53,3 +55,17 @@ def test_a_stop_in_the_text_ends_it():
 def test_a_text_that_nothing_ends_is_an_error_and_no_endless_loop(text):
     with pytest.raises(ParameterError, match=f"ends after {len(text)} tokens"):
         run(text, stops=(MaxNew(5),))
+
+
+def test_in_the_middle_of_a_program_every_text_goes_on_with_it():
+    """Also where it is longer than one forward."""
+    text = tuple(i % 50 for i in range(CHUNK + 5))
+    stages = (Stage(Force((7, 8, 9))), Stage(Force(text), takes=1))
+    stops = (EndOfStage(0, Tokens(3)), MaxNew(3 + len(text)))
+    job = Job(Request((7,), stages[0].strategy, stops=stops, program=stages))
+    for _ in range(5):
+        if job.live:
+            forward(job)
+            job.decide()
+    [(branch, _)] = job.strategy.ranked(job)
+    assert branch.tokens == [7, 8, 9, *text] and branch.since == 3

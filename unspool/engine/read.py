@@ -193,7 +193,7 @@ def place_of_perturbing(o: Open, depth: int) -> Place:
     of their own."""
     seed, choice, position, _ = place_of(o, depth)
     branch = o.branch
-    text = repr((branch.tokens, branch.draft[:depth])).encode()
+    text = repr([*branch.tokens, *branch.draft[:depth]]).encode()
     own = int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
     return seed ^ own, choice, position, draw("perturb", branch.replaced)
 
