@@ -210,11 +210,12 @@ def resident() -> float:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size is read there")
 def test_closing_gives_the_memory_back(smol):
-    before = resident()  # with the imports, and `smol`
-    lm = unspool.load(numerics="reference")
-    lm.generate("The color of sky is", max_new_tokens=2)
-    assert resident() - before > 400  # 538 MB of weights
-    lm.close()
+    for _ in range(2):  # libraries keep some of what they take at first
+        before = resident()  # with the imports, and `smol`
+        lm = unspool.load(numerics="reference")
+        lm.generate("The color of sky is", max_new_tokens=2)
+        assert resident() - before > 400  # 538 MB of weights
+        lm.close()
     assert resident() - before < 100
 
 
