@@ -5,6 +5,7 @@ from pathlib import Path
 import composition_cells as table
 import pytest
 import subjects
+from test_laws import parts
 
 import unspool.mixes
 import unspool.strategies
@@ -12,13 +13,6 @@ from unspool.memories import MEMORIES
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "composition.md").read_text(encoding="utf-8")
-
-
-def parts(setting):
-    """The types of its strategies and mixes, those within a schedule too."""
-    strategies = [setting.strategy, *(stage.strategy for stage in setting.program)]
-    inner = [getattr(strategy, "strategy", strategy) for strategy in strategies]
-    return set(map(type, (*strategies, *inner, *setting.mixes)))
 
 
 def rows_of(title):

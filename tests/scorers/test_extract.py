@@ -126,7 +126,7 @@ BAD = {
 def test_what_is_no_pattern_is_refused_by_name(given, why):
     with pytest.raises(ParameterError, match=why) as caught:
         EXTRACTORS["pattern"](piece, *given)
-    assert caught.value.name == "pattern"
+    assert caught.value.name == "answer"
 
 
 def test_they_are_values():

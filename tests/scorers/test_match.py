@@ -8,7 +8,7 @@ from unspool.scorers.match import last_matches
 def test_a_pattern_without_end_is_ended_and_the_next_is_looked_for():
     with pytest.raises(ParameterError, match=r"takes more than 1 s .* 2 texts of at most 61") as no:
         last_matches("(a+)+$", 0, ("a" * 60 + "b", "a"))
-    assert no.value.name == "pattern"
+    assert no.value.name == "answer"
     assert last_matches("(a+)+$", 0, ("aa",)) == ((0, 2),)
 
 

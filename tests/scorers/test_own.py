@@ -83,7 +83,7 @@ def test_what_is_no_utility_is_refused_by_name():
 def test_what_cannot_be_counted_is_refused_by_name(given):
     with pytest.raises(ParameterError, match="that can be hashed and equals itself") as caught:
         OwnExtractor(lambda text: given, piece).answers(saying("a"))
-    assert caught.value.name == "extractor"
+    assert caught.value.name == "answer"
 
 
 def test_an_answer_stands_where_it_was_written_last():

@@ -64,9 +64,9 @@ def mixes_of(turn: Turn) -> tuple[Mix, ...]:
 
 
 def rows_by_voice(part: Scored) -> dict[Key, Rows]:
-    """A copy of the rows of each turn that has its slots."""
+    """A copy of the rows of each turn that has its slots, and whose request joins them."""
     return {(turn.branches[0], turn.voice): part.logits.values[first:first + turn.rows].copy()
-            for turn, first in part.placed() if turn.rows}
+            for turn, first in part.placed() if turn.rows and mixes_of(turn)}
 
 
 def mixed(turn: Turn, heard: Mapping[Key, Rows]) -> Rows:

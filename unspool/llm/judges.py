@@ -58,10 +58,7 @@ def extractor_of(facts: Facts, value: Any) -> Extractor:
                                        "text")
     if value in ("number", "boxed"):
         return EXTRACTORS[value](facts.piece())
-    try:
-        return Pattern(value, groups(value), piece=facts.piece())
-    except ParameterError as error:
-        raise ParameterError(str(error).replace("pattern", "answer", 1), "answer") from None
+    return Pattern(value, groups(value), piece=facts.piece())
 
 
 def groups(pattern: str) -> int:

@@ -71,4 +71,4 @@ def slow(texts: tuple[str, ...], seconds: float) -> str:
 
 
 def refuse(regex: object, why: str) -> NoReturn:
-    raise ParameterError(f"pattern={shown(regex)}: {why}", "pattern")
+    raise ParameterError(f"answer={shown(regex)}: {why}", "answer")

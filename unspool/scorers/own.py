@@ -109,7 +109,7 @@ class OwnExtractor:
             return None
         start = text.rfind(answer) if isinstance(answer, str) and answer else -1
         if start < 0:
-            refuse("extractor", self.function, f"its answer {shown(answer)} is not a part of the "
+            refuse("answer", self.function, f"its answer {shown(answer)} is not a part of the "
                    "text, so it cannot be said where it stands; give one that is")
         return start, start + len(str(answer))
 
@@ -120,6 +120,6 @@ class OwnExtractor:
         except (TypeError, ValueError, RuntimeError):
             countable = False
         if not countable:
-            refuse("extractor", self.function, f"it gave {shown(answer)}; it must give something "
+            refuse("answer", self.function, f"it gave {shown(answer)}; it must give something "
                    "that can be hashed and equals itself, or None")
         return answer  # type: ignore[no-any-return]
